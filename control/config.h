@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config.h: the configuration file as control uses it.
+ *
+ * A file is read whole, checked by a schema (config_schema.c: one row a key) and by rules across keys
+ * (config_rules.c), and becomes one immutable struct hb_config. Every complaint names file, line, key and
+ * what was expected; all complaints of a file are reported, not only the first. A file with a complaint
+ * yields no configuration at all, so a bad reload can change nothing.
+ */
+#ifndef HB_CONTROL_CONFIG_H
+#define HB_CONTROL_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "address.h"
+#include "halbach/flow_key.h"
+#include "halbach/generation.h"
+#include "halbach/types.h"
+
+enum hb_algorithm {
+    HB_ALGORITHM_MAGLEV = 1,
+};
+
+enum hb_health_type {
+    HB_HEALTH_NONE = 1, /* always up */
+    HB_HEALTH_TCP = 2,  /* a TCP connection is accepted */
+};
+
+struct hb_health_config {
+    enum hb_health_type type;
+    uint16_t port;        /* 0: the port of the first service that uses the pool */
+    uint32_t interval_ms; /* from the start of one probe to the start of the next */
+    uint32_t timeout_ms;  /* less than the interval */
+    uint32_t rise;        /* successes in a row until up */
+    uint32_t fall;        /* failures in a row until down */
+};
+
+struct hb_backend_config {
+    char name[HB_NAME_SIZE]; /* unique in its pool */
+    struct hb_address address; /* unique in its pool: with direct server return the port cannot differ */
+    uint32_t weight;           /* 0 to 65,535; default 1; 0: no new flows */
+    int line;
+};
+
+struct hb_pool_config {
+    char name[HB_NAME_SIZE];
+    enum hb_algorithm algorithm;
+    uint32_t table_size; /* prime */
+    enum hb_forwarding forwarding;
+    struct hb_health_config health;
+    struct hb_backend_config *backends;
+    uint32_t backends_count; /* at least 1 */
+    int line;
+};
+
+struct hb_service_config {
+    char name[HB_NAME_SIZE];
+    struct hb_address vip;
+    uint8_t protocol; /* enum hb_protocol */
+    uint16_t port;
+    uint32_t pool; /* index */
+    int line;
+};
+
+struct hb_config {
+    char *file; /* as it was named */
+    char seed[HB_NAME_SIZE];
+    struct hb_hash_key hash_key; /* derived from the seed, for flows */
+    uint64_t table_seed;         /* derived from the seed, for table builders */
+    struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
+    struct hb_address tunnel_source6; /* the same */
+    struct hb_pool_config *pools;
+    uint32_t pools_count;
+    struct hb_service_config *services;
+    uint32_t services_count;
+};
+
+/* Receives one complaint (or warning), complete and without a newline:
+ * "halbach.yaml:12: pools[0].table_size: 65536 is not prime; the nearest primes are 65521 and 65537". */
+typedef void (*hb_config_report)(void *context, bool warning, const char *message);
+
+/* Reads and checks a file. Returns the configuration, which the caller frees with hb_config_free(), or
+ * NULL after at least one complaint. Control's thread, or offline. */
+struct hb_config *hb_config_load(const char *file, hb_config_report report, void *context);
+
+/* The same from memory; `file` is only for the messages. */
+struct hb_config *hb_config_parse(const char *text, size_t size, const char *file,
+                                  hb_config_report report, void *context);
+
+void hb_config_free(struct hb_config *config);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * counters.h: the shared-memory region that workers count in and control reads.
+ *
+ * The dataplane makes it once at start (memfd, sealed against growing, shrinking and later writable
+ * mappings) and passes it with the hello; control maps it read-only. It lives as long as the process of
+ * the dataplane: `instance` tells one life from the next.
+ *
+ *     struct hb_counters_header
+ *     workers * block of `worker_stride` bytes, the first at `worker_offset`:
+ *         struct hb_worker_counters
+ *         services_max * struct hb_service_counters   indexed by service id
+ *         backends_max * struct hb_backend_counters   indexed by backend id, 0 unused
+ *
+ * Every field is 64 bits, written by exactly one worker with plain stores and never reset, so a reader
+ * sees each value whole, without a lock. Sums over workers and fields are not one instant; each value
+ * alone only grows (gauges are marked). An id that is given to another object keeps its counts: control
+ * notes a baseline and subtracts it.
+ *
+ * Accounting, exact when no packet is under way:
+ *     rx_packets = tx_packets + punted_packets + sum of drops
+ * and a drop counts under exactly one reason.
+ */
+#ifndef HB_API_COUNTERS_H
+#define HB_API_COUNTERS_H
+
+#include "halbach/drop_reasons.h"
+#include "halbach/types.h"
+
+#define HB_COUNTERS_MAGIC   UINT64_C(0x31544e4348434c42) /* "BLCHCNT1", little-endian */
+#define HB_COUNTERS_VERSION 1
+
+struct hb_counters_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_size;
+    uint64_t total_size;
+    uint64_t instance;      /* as in the hello */
+    uint64_t started_unix_ns;
+    uint32_t workers;
+    uint32_t services_max;
+    uint32_t backends_max; /* entries, so ids 0 to backends_max - 1 */
+    uint32_t drop_reasons; /* entries of `drops` in use */
+    uint64_t worker_offset;
+    uint64_t worker_stride;
+    uint64_t reserved[7];
+};
+_Static_assert(sizeof(struct hb_counters_header) == 128, "two cache lines");
+
+struct hb_worker_counters {
+    uint64_t lcore;
+    uint64_t generation_number; /* gauge: what this worker forwards by */
+    uint64_t loops;
+    uint64_t busy_loops; /* that received something */
+    uint64_t rx_packets, rx_bytes;
+    uint64_t tx_packets, tx_bytes; /* bytes of the frames as sent, tunnel header included */
+    uint64_t punted_packets, punted_bytes;
+    uint64_t flow_hits;
+    uint64_t flow_misses;
+    uint64_t flow_inserts;
+    uint64_t flow_insert_failures; /* the cache was full of younger or established flows */
+    uint64_t flow_expiries;
+    uint64_t flow_evictions; /* probation entries that made way */
+    uint64_t flow_reselects; /* an entry's backend was gone or down */
+    uint64_t flows;          /* gauge: entries in use */
+    uint64_t flows_max;      /* gauge: entries there are */
+    uint64_t reserved[5];
+    uint64_t drops[HB_DROPS_MAX]; /* by enum hb_drop_reason */
+};
+_Static_assert(sizeof(struct hb_worker_counters) % 64 == 0, "whole cache lines");
+
+struct hb_service_counters {
+    uint64_t packets, bytes; /* forwarded; bytes of the inner packets */
+    uint64_t new_flows;
+    uint64_t drops; /* after the service was known: no_backend, oversize, ... */
+};
+_Static_assert(sizeof(struct hb_service_counters) == 32, "two to a cache line");
+
+struct hb_backend_counters {
+    uint64_t packets, bytes;
+    uint64_t new_flows;
+    uint64_t flows; /* gauge: entries that name this id */
+};
+_Static_assert(sizeof(struct hb_backend_counters) == 32, "two to a cache line");
+
+/* Where things are in a mapped region. The caller has checked magic, version and total_size. */
+static inline const struct hb_worker_counters *
+hb_counters_worker(const struct hb_counters_header *region, uint32_t worker)
+{
+    return (const void *)((const uint8_t *)region + region->worker_offset +
+                          worker * region->worker_stride);
+}
+
+static inline const struct hb_service_counters *
+hb_counters_services(const struct hb_counters_header *region, uint32_t worker)
+{
+    return (const void *)(hb_counters_worker(region, worker) + 1);
+}
+
+static inline const struct hb_backend_counters *
+hb_counters_backends(const struct hb_counters_header *region, uint32_t worker)
+{
+    return (const void *)(hb_counters_services(region, worker) + region->services_max);
+}
+
+#endif

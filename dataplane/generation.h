@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * generation.h: the adopted generation, as the workers read it.
+ *
+ * Control publishes a blob (halbach/generation.h); the main lcore checks it, copies it into the form
+ * below on each NUMA node that has workers, and stores one pointer. A worker loads that pointer once a
+ * burst and never again within it, so a packet sees exactly one generation. The old one is freed after
+ * every worker has passed a quiescent state (rte_rcu_qsbr).
+ *
+ * Everything here is immutable once published. Pure: no DPDK types, so that the stages which read it can
+ * be tested without EAL.
+ */
+#ifndef HB_DATAPLANE_GENERATION_H
+#define HB_DATAPLANE_GENERATION_H
+
+#include <stdalign.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "halbach/flow_key.h"
+#include "halbach/generation.h"
+#include "halbach/types.h"
+
+struct hb_service_map; /* service_map.h */
+
+/* The lookup table of a pool as the packet path needs it. slots == 0: no usable backend. */
+struct hb_pool {
+    const uint16_t *owner; /* `slots` backend ids */
+    uint32_t slots;
+    uint32_t reserved;
+};
+_Static_assert(sizeof(struct hb_pool) == 16, "four pools to a cache line");
+
+struct hb_service {
+    uint32_t id;   /* index of its counters */
+    uint32_t pool; /* index into pools */
+};
+
+/* One backend by id. An id that this generation does not use has use == 0. The first cache line holds
+ * all that forwarding over an IPv4 tunnel touches. */
+struct hb_backend {
+    alignas(64) uint8_t use; /* enum hb_backend_use, or 0 */
+    uint8_t size;            /* of the rewrite; see struct hb_rewrite for these */
+    uint8_t l2_size;
+    uint8_t family;
+    uint16_t port;
+    uint16_t inner_max;
+    uint32_t incarnation;
+    uint32_t pool;
+    uint8_t bytes[HB_REWRITE_BYTES];
+};
+_Static_assert(sizeof(struct hb_backend) == 128, "two cache lines");
+_Static_assert(offsetof(struct hb_backend, bytes) + 14 + 20 <= 64, "Ethernet and IPv4 fit line one");
+
+struct hb_generation {
+    const struct hb_service_map *map; /* from a packet to an index into services */
+    const struct hb_service *services;
+    const struct hb_pool *pools;
+    const struct hb_backend *backends; /* indexed by id; entry 0 is "none" */
+    uint32_t services_count;
+    uint32_t pools_count;
+    uint32_t backends_count; /* largest id + 1 */
+    uint32_t reserved;
+    struct hb_hash_key hash_key;
+    uint64_t number;
+};
+
+/* A flow's backend still serves it: the same incarnation, and not down. */
+static inline int hb_backend_serves(const struct hb_generation *generation, uint16_t id,
+                                    uint32_t incarnation)
+{
+    const struct hb_backend *backend;
+
+    if (id == HB_BACKEND_NONE || id >= generation->backends_count)
+        return 0;
+    backend = &generation->backends[id];
+    return backend->incarnation == incarnation &&
+           (backend->use == HB_BACKEND_ACTIVE || backend->use == HB_BACKEND_DRAINING);
+}
+
+#endif
