@@ -3,14 +3,15 @@
  * steer.h: the steering program of an AF_XDP port, from the dataplane's side.
  *
  * DPDK's net_af_xdp loads and attaches the program itself from a path (its xdp_prog= argument). The
- * object is built into the dataplane's binary, so the path is of a memfd: no file has to be installed.
- * After the port exists, the VIP map is found through the program attached to the interface, and follows
- * the adopted generation: VIPs are added before a swap and removed after it. Main lcore only. No DPDK in
- * here; libbpf only.
+ * object is built into the dataplane's binary, so the path is of a memfd: no file has to be
+ * installed. After the port exists, the VIP map is found through the program attached to the
+ * interface, and follows the adopted generation: VIPs are added before a swap and removed after it.
+ * Main lcore only. No DPDK in here; libbpf only.
  */
 #ifndef HB_XDP_STEER_H
 #define HB_XDP_STEER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "halbach/types.h"
@@ -22,20 +23,33 @@ struct hb_vip {
     uint8_t bytes[HB_ADDRESS_SIZE];
 };
 
-/* A path under /proc/self/fd from which the program can be loaded as long as this process lives. Returns
- * NULL with errno when no memfd can be had. */
+/* A path under /proc/self/fd from which the program can be loaded as long as this process lives.
+ * Returns NULL with errno when no memfd can be had. */
 const char *hb_steer_object_path(void);
 
-/* Prepares an interface: detaches a steering program that a killed dataplane left there. Returns 0;
- * -EBUSY when a foreign XDP program is attached (it is never replaced; `problem` names it and how to
- * detach it); -ENODEV and others. `problem` has HB_TEXT_SIZE bytes. */
+/* Prepares an interface: claims it for this process and detaches a steering program that a killed
+ * dataplane left there. Call it before the port's first RX queue is set up, which is when
+ * net_af_xdp attaches the program. Waits up to two seconds for a dataplane that is just dying.
+ * Returns 0; -EBUSY when a foreign XDP program is attached (it is never replaced) or another
+ * dataplane has the interface; -ENODEV and others. `problem` names what is in the way and the
+ * remedy; it has HB_TEXT_SIZE bytes. */
 int hb_steer_prepare(const char *ifname, char *problem);
 
-/* Finds the maps of the program that is attached to `ifname` now. NULL with `problem` filled. */
+/* Finds the maps of the program that is attached to `ifname` now, and gives it the VIPs that the
+ * left-over program had, so that their packets don't reach the kernel before the first generation
+ * is there. NULL with `problem` filled. */
 struct hb_steer *hb_steer_open(const char *ifname, char *problem);
 
 /* "native" or "generic": how the program is attached. */
 const char *hb_steer_mode(const struct hb_steer *steer);
+
+/* Whether the program is attached still; another tool may have detached it, and then the kernel
+ * gets the VIPs' packets. A query of the kernel: for housekeeping, about once a second. */
+bool hb_steer_attached(const struct hb_steer *steer);
+
+/* Reads the program's counters, summed over the CPUs, in the order of HB_STEER_COUNTERS
+ * (steer_maps.h). Returns 0 or -errno. */
+int hb_steer_read_counters(const struct hb_steer *steer, uint64_t *counters);
 
 /* Adds the VIPs that are missing from the map, keeps the others. Returns 0 or -errno. */
 int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count);
@@ -43,7 +57,7 @@ int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t cou
 /* Removes every VIP from the map that is not among these. Returns 0 or -errno. */
 int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count);
 
-/* Detaches the program, if it is still ours, and frees. */
+/* Detaches the program, if it is still ours, gives up the claim and frees. NULL is fine. */
 void hb_steer_close(struct hb_steer *steer);
 
 #endif

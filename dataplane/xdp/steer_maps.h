@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-3-Clause */
 /*
- * steer_maps.h: names and layouts of the steering program's maps, for the BPF program and the dataplane.
+ * steer_maps.h: names and layouts of the steering program's maps, for the BPF program and the
+ * dataplane.
  *
  * The program redirects packets addressed to a VIP to the AF_XDP socket of their queue and passes
  * everything else (ARP, ND, BGP, SSH, health checks) to the kernel.
@@ -20,8 +21,22 @@ struct hb_steer_vip {
 #define HB_STEER_VIPS_MAX   4096
 #define HB_STEER_QUEUES_MAX 64
 
-#define HB_STEER_PROGRAM   "hb_steer"  /* the program's name: how a left-over of ours is told from others */
-#define HB_STEER_VIP_MAP   "hb_vips"
-#define HB_STEER_QUEUE_MAP "xsks_map" /* the name that DPDK's net_af_xdp looks for */
+/* A left-over of ours is told from others by the program's name; net_af_xdp looks for "xsks_map".
+ */
+#define HB_STEER_PROGRAM     "hb_steer"
+#define HB_STEER_VIP_MAP     "hb_vips"
+#define HB_STEER_QUEUE_MAP   "xsks_map"
+#define HB_STEER_COUNTER_MAP "hb_counters"
+
+/* Counters of the program, an index each into a per-CPU array. X(ENUM, "name", "description"). */
+#define HB_STEER_COUNTERS(X)                                                                       \
+    X(REDIRECTED, "redirected", "packets to a VIP, handed to the dataplane's socket")              \
+    X(NO_SOCKET, "no_socket", "packets to a VIP while no socket served their queue; dropped")      \
+    X(TAGS, "too_many_tags", "frames with more than two VLAN tags; passed")                        \
+    X(PASSED, "passed", "all other packets; the kernel's")
+
+#define HB_STEER_ENUM(id, name, text) HB_STEER_##id,
+enum hb_steer_counter { HB_STEER_COUNTERS(HB_STEER_ENUM) HB_STEER_COUNT };
+#undef HB_STEER_ENUM
 
 #endif

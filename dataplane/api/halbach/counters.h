@@ -3,8 +3,8 @@
  * counters.h: the shared-memory region that workers count in and control reads.
  *
  * The dataplane makes it once at start (memfd, sealed against growing, shrinking and later writable
- * mappings) and passes it with the hello; control maps it read-only. It lives as long as the process of
- * the dataplane: `instance` tells one life from the next.
+ * mappings) and passes it with the hello; control maps it read-only. It lives as long as the
+ * process of the dataplane: `instance` tells one life from the next.
  *
  *     struct hb_counters_header
  *     workers * block of `worker_stride` bytes, the first at `worker_offset`:
@@ -12,10 +12,10 @@
  *         services_max * struct hb_service_counters   indexed by service id
  *         backends_max * struct hb_backend_counters   indexed by backend id, 0 unused
  *
- * Every field is 64 bits, written by exactly one worker with plain stores and never reset, so a reader
- * sees each value whole, without a lock. Sums over workers and fields are not one instant; each value
- * alone only grows (gauges are marked). An id that is given to another object keeps its counts: control
- * notes a baseline and subtracts it.
+ * Every field is 64 bits, written by exactly one worker with plain stores and never reset, so a
+ * reader sees each value whole, without a lock. Sums over workers and fields are not one instant;
+ * each value alone only grows (gauges are marked). An id that is given to another object keeps its
+ * counts: control notes a baseline and subtracts it.
  *
  * Accounting, exact when no packet is under way:
  *     rx_packets = tx_packets + punted_packets + sum of drops
@@ -35,7 +35,7 @@ struct hb_counters_header {
     uint32_t version;
     uint32_t header_size;
     uint64_t total_size;
-    uint64_t instance;      /* as in the hello */
+    uint64_t instance; /* as in the hello */
     uint64_t started_unix_ns;
     uint32_t workers;
     uint32_t services_max;

@@ -2,9 +2,9 @@
 /*
  * drop_reasons.h: every way a packet can end inside the dataplane, as one list.
  *
- * X(ENUM, "name", "description for a person"). The enum, the names in counters and metrics, the texts of
- * `halbachctl drops` and the packet tests all come from here. Names are an interface: add at the end,
- * never rename.
+ * X(ENUM, "name", "description for a person"). The enum, the names in counters and metrics, the
+ * texts of `halbachctl drops` and the packet tests all come from here. Names are an interface: add
+ * at the end, never rename.
  */
 #ifndef HB_API_DROP_REASONS_H
 #define HB_API_DROP_REASONS_H
@@ -18,7 +18,7 @@
     X(IPV6_HEADER,       "ipv6_header",       "bad IPv6 version or payload length") \
     X(IPV6_EXTENSION,    "ipv6_extension",    "IPv6 extension headers malformed or nested too deep") \
     X(FRAGMENT,          "fragment",          "fragment for a VIP (fragments are not balanced yet)") \
-    X(TTL_EXPIRED,       "ttl_expired",       "TTL or hop limit was 0 or 1") \
+    X(TTL_EXPIRED,       "ttl_expired",       "TTL or hop limit was 0") \
     X(MARTIAN,           "martian",           "source or destination address that may not be forwarded") \
     X(L4_HEADER,         "l4_header",         "TCP or UDP header cut short or with lying lengths") \
     X(PROTOCOL,          "protocol",          "for a VIP, but neither TCP nor UDP") \
@@ -43,7 +43,7 @@ _Static_assert(HB_DROP_COUNT <= HB_DROPS_MAX, "more drop reasons than the counte
 static inline const char *hb_drop_name(unsigned reason)
 {
 #define HB_DROP_NAME(id, name, text) name,
-    static const char *const names[] = {HB_DROP_REASONS(HB_DROP_NAME)};
+    static const char *const names[] = { HB_DROP_REASONS(HB_DROP_NAME) };
 #undef HB_DROP_NAME
     return reason < HB_DROP_COUNT ? names[reason] : "unknown";
 }
@@ -51,7 +51,7 @@ static inline const char *hb_drop_name(unsigned reason)
 static inline const char *hb_drop_text(unsigned reason)
 {
 #define HB_DROP_TEXT(id, name, text) text,
-    static const char *const texts[] = {HB_DROP_REASONS(HB_DROP_TEXT)};
+    static const char *const texts[] = { HB_DROP_REASONS(HB_DROP_TEXT) };
 #undef HB_DROP_TEXT
     return reason < HB_DROP_COUNT ? texts[reason] : "a reason of a newer dataplane";
 }

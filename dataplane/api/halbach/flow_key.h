@@ -2,17 +2,18 @@
 /*
  * flow_key.h: the 5-tuple and its keyed hash, the same on both sides of the contract.
  *
- * One 64-bit hash a packet serves everything: its upper half, scaled to the table size, picks the slot
- * of the lookup table; its lower bits pick the bucket of the flow cache. The key comes from the `seed:`
- * of the configuration. It is secret and the same on all balancers of a fleet, so that two balancers
- * send a flow to the same slot and nobody outside can aim collisions at a bucket or pick a backend.
+ * One 64-bit hash a packet serves everything: its upper half, scaled to the table size, picks the
+ * slot of the lookup table; its lower bits pick the bucket of the flow cache. The key comes from
+ * the `seed:` of the configuration. It is secret and the same on all balancers of a fleet, so that
+ * two balancers send a flow to the same slot and nobody outside can aim collisions at a bucket or
+ * pick a backend.
  *
  * Construction: two 64-bit words at a time are added to key words, multiplied to 128 bits and the
  * products summed (the NH family: J. Black et al., "UMAC: Fast and Secure Message Authentication",
  * CRYPTO 1999, section 4). For two different inputs of one length and a random key the sums collide
- * with probability 2^-64. The sum is then folded and mixed by two more keyed multiplications, so that
- * every input bit reaches every output bit. Not a cryptographic hash: a peer who can see hash values
- * could learn the key. Halbach never puts one on the wire.
+ * with probability 2^-64. The sum is then folded and mixed by two more keyed multiplications, so
+ * that every input bit reaches every output bit. Not a cryptographic hash: a peer who can see hash
+ * values could learn the key. Halbach never puts one on the wire.
  *
  * Every machine and compiler gives the same values (tests/unit/test_flow_key.c holds some).
  */
@@ -82,7 +83,8 @@ static inline uint64_t hb_flow_hash(const struct hb_flow_key *flow, const struct
                   0x9e3779b97f4a7c15);
 }
 
-/* The slot of a table of `slots` entries that a hash falls on: the upper 32 bits scaled, no division. */
+/* The slot of a table of `slots` entries that a hash falls on: the upper 32 bits scaled, no
+ * division. */
 static inline uint32_t hb_slot_of(uint64_t hash, uint32_t slots)
 {
     return (uint32_t)(((hash >> 32) * slots) >> 32);

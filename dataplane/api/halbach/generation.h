@@ -2,9 +2,9 @@
 /*
  * generation.h: the blob that carries one generation from control to the dataplane.
  *
- * A generation is one complete, immutable state: all services, pools, backends and lookup tables. It
- * travels as one memfd that its writer has sealed with F_SEAL_WRITE, F_SEAL_SHRINK, F_SEAL_GROW and
- * F_SEAL_SEAL, so that nobody can change it after it was checked.
+ * A generation is one complete, immutable state: all services, pools, backends and lookup tables.
+ * It travels as one memfd that its writer has sealed with F_SEAL_WRITE, F_SEAL_SHRINK, F_SEAL_GROW
+ * and F_SEAL_SEAL, so that nobody can change it after it was checked.
  *
  *     offset 0   struct hb_generation_header
  *                services   count * struct hb_service_record    sorted by id, ids unique
@@ -13,17 +13,17 @@
  *                tables     count * struct hb_table_record      a pool names one by index
  *                slots      the bodies of the carried tables, uint16_t backend ids
  *
- * Every section starts at a multiple of HB_SECTION_ALIGN; gaps are zero. Offsets count from the start
- * of the blob. Nothing in it is a pointer, so it can be mapped anywhere.
+ * Every section starts at a multiple of HB_SECTION_ALIGN; gaps are zero. Offsets count from the
+ * start of the blob. Nothing in it is a pointer, so it can be mapped anywhere.
  *
  * Content-addressed tables. A table record names its contents by digest. Its body may be left out
  * (`offset` 0) when the receiver holds it already: the dataplane holds exactly the tables that its
- * adopted generation names. If it does not have the table, it rejects with HB_REJECT_TABLE_UNKNOWN and
- * the sender repeats the generation with all bodies.
+ * adopted generation names. If it does not have the table, it rejects with HB_REJECT_TABLE_UNKNOWN
+ * and the sender repeats the generation with all bodies.
  *
- * Backend ids. Control gives every backend (a member of a pool) a small id that it keeps as long as the
- * backend is configured. Tables and flow caches hold ids. When an id is given to another backend later,
- * its incarnation grows, so that no flow of the old one is inherited.
+ * Backend ids. Control gives every backend (a member of a pool) a small id that it keeps as long as
+ * the backend is configured. Tables and flow caches hold ids. When an id is given to another
+ * backend later, its incarnation grows, so that no flow of the old one is inherited.
  *
  * What the receiver checks before it adopts anything: enum hb_reject, in that order.
  */
@@ -33,13 +33,13 @@
 #include "halbach/flow_key.h"
 #include "halbach/types.h"
 
-#define HB_GENERATION_MAGIC     UINT64_C(0x314e454748434c42) /* "BLCHGEN1", little-endian */
-#define HB_GENERATION_VERSION   1
-#define HB_GENERATION_SIZE_MAX  (UINT64_C(1) << 32)
-#define HB_SECTION_ALIGN        64
-#define HB_TABLE_SLOTS_MIN      7
-#define HB_TABLE_SLOTS_MAX      5000011 /* the largest prime that control accepts for table_size */
-#define HB_POOL_NO_TABLE        UINT32_MAX
+#define HB_GENERATION_MAGIC    UINT64_C(0x314e454748434c42) /* "BLCHGEN1", little-endian */
+#define HB_GENERATION_VERSION  1
+#define HB_GENERATION_SIZE_MAX (UINT64_C(1) << 32)
+#define HB_SECTION_ALIGN       64
+#define HB_TABLE_SLOTS_MIN     7
+#define HB_TABLE_SLOTS_MAX     5000011 /* the largest prime that control accepts for table_size */
+#define HB_POOL_NO_TABLE       UINT32_MAX
 
 struct hb_section {
     uint64_t offset;
@@ -55,9 +55,10 @@ struct hb_generation_header {
     uint64_t total_size;  /* of the blob, equal to the size of the memfd */
     uint64_t checksum;    /* XXH3, 64 bits, of the whole blob with this field zero */
     uint64_t number;      /* grows with each generation of one control; for people and logs */
-    uint8_t content[HB_DIGEST_SIZE]; /* what this generation means, without `number`: equal contents,
-                                      * equal digest, whether tables are carried or only named. The
-                                      * sender's word; the receiver only hands it back in the hello */
+    /* What this generation means, without `number`: equal contents, equal digest, whether tables
+     * are carried or only named. The sender's word; the receiver only hands it back in the hello.
+     */
+    uint8_t content[HB_DIGEST_SIZE];
     struct hb_hash_key hash_key;
     struct hb_section services;
     struct hb_section pools;
@@ -91,7 +92,8 @@ struct hb_pool_record {
 };
 _Static_assert(sizeof(struct hb_pool_record) == 128, "two cache lines, no padding");
 
-/* What the dataplane may do with a backend. Whether it takes new flows is the table's business alone. */
+/* What the dataplane may do with a backend. Whether it takes new flows is the table's business
+ * alone. */
 enum hb_backend_use {
     HB_BACKEND_ACTIVE = 1,   /* flows that have an entry stay */
     HB_BACKEND_DRAINING = 2, /* the same; counted and shown apart */
@@ -105,10 +107,10 @@ enum hb_forwarding {
 #define HB_REWRITE_BYTES 96
 
 /*
- * The ready-made outer headers for one backend. Forwarding copies `bytes` (Ethernet header of `l2_size`
- * bytes, then the tunnel header) in front of the inner packet and patches what depends on the packet:
- * lengths, TOS or traffic class, DF, protocol (4 or 41), the IPv4 checksum. Fields that are patched hold
- * zero; the TTL is as it goes out.
+ * The ready-made outer headers for one backend. Forwarding copies `bytes` (Ethernet header of
+ * `l2_size` bytes, then the tunnel header) in front of the inner packet and patches what depends on
+ * the packet: lengths, TOS or traffic class, DF, protocol (4 or 41), the IPv4 checksum. Fields that
+ * are patched hold zero; the TTL is as it goes out.
  */
 struct hb_rewrite {
     uint8_t size;    /* bytes to prepend, the Ethernet header included */
@@ -143,8 +145,8 @@ struct hb_table_record {
 _Static_assert(sizeof(struct hb_table_record) == 32, "no padding");
 
 /*
- * Why a generation is refused, in the order of the checks. X(ENUM, "text"). The reply names the record
- * and the offset of the offending field as well.
+ * Why a generation is refused, in the order of the checks. X(ENUM, "text"). The reply names the
+ * record and the offset of the offending field as well.
  */
 /* clang-format off */
 #define HB_REJECT_REASONS(X) \

@@ -4,8 +4,8 @@
  *
  * Numbers are in host byte order unless their type says otherwise: hb_be16 and hb_be32 hold network
  * byte order, as the bytes stand in a packet. Both ends of the contract run on one machine, so the
- * contract itself needs no byte swapping; a blob from a machine of the other endianness fails at its
- * magic number.
+ * contract itself needs no byte swapping; a blob from a machine of the other endianness fails at
+ * its magic number.
  */
 #ifndef HB_API_TYPES_H
 #define HB_API_TYPES_H
@@ -15,8 +15,8 @@
 typedef uint16_t hb_be16;
 typedef uint32_t hb_be32;
 
-/* Address families as the contract writes them; deliberately not AF_INET/AF_INET6, whose values differ
- * between systems. */
+/* Address families as the contract writes them; deliberately not AF_INET/AF_INET6, whose values
+ * differ between systems. */
 enum hb_family {
     HB_FAMILY_IPV4 = 4,
     HB_FAMILY_IPV6 = 6,
@@ -28,8 +28,9 @@ enum hb_protocol {
     HB_PROTOCOL_UDP = 17,
 };
 
-/* An IPv4 address stands in the first four bytes and the other twelve are zero. The family is always
- * kept beside it, so an IPv4 address and an IPv6 address of the same bits never compare equal. */
+/* An IPv4 address stands in the first four bytes and the other twelve are zero. The family is
+ * always kept beside it, so an IPv4 address and an IPv6 address of the same bits never compare
+ * equal. */
 #define HB_ADDRESS_SIZE 16
 
 /* Names of services, pools and backends: UTF-8, zero terminated, the rest of the field zero. */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer.bpf.c: gives the dataplane the packets addressed to a VIP, and the kernel all others.
+ *
+ * A VIP's packets go to the AF_XDP socket of the queue they arrived on. While no socket is bound
+ * there (the dataplane starts, or has died), they are dropped: the kernel must not see them,
+ * because it would forward them in a circle or answer "unreachable" and so break connections that a
+ * retransmission saves. Whatever this program does not understand (unknown EtherType, more than two
+ * VLAN tags, a header cut short) is the kernel's, which has its own counters for it.
+ *
+ * Neighbour discovery is the kernel's too, even when it is sent to a VIP: neighbours probe an
+ * address by unicast, and only the kernel answers for it.
+ */
+#include <linux/bpf.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "link_layer.h"
+#include "steer_maps.h"
+
+#define VLAN_DEPTH   2
+#define ND_FIRST     133 /* router solicitation, RFC 4861 */
+#define ND_LAST      137 /* redirect */
+#define ND_HOP_LIMIT 255 /* what every valid ND packet has: it was not forwarded */
+
+/* net_af_xdp looks for the first XSKMAP by this name. */
+struct {
+    __uint(type, BPF_MAP_TYPE_XSKMAP);
+    __uint(max_entries, HB_STEER_QUEUES_MAX);
+    __type(key, __u32);
+    __type(value, __u32);
+} xsks_map SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, HB_STEER_VIPS_MAX);
+    __type(key, struct hb_steer_vip);
+    __type(value, __u8);
+} hb_vips SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, HB_STEER_COUNT);
+    __type(key, __u32);
+    __type(value, __u64);
+} hb_counters SEC(".maps");
+
+static __always_inline int count(enum hb_steer_counter counter, int verdict)
+{
+    __u32 index = counter;
+    __u64 *value = bpf_map_lookup_elem(&hb_counters, &index);
+
+    if (value)
+        (*value)++;
+    return verdict;
+}
+
+static __always_inline int is_neighbour_discovery(struct ipv6hdr *ip, void *end)
+{
+    __u8 *type = (__u8 *)(ip + 1);
+
+    if (ip->nexthdr != IPPROTO_ICMPV6 || ip->hop_limit != ND_HOP_LIMIT)
+        return 0;
+    if ((void *)(type + 1) > end)
+        return 0;
+    return *type >= ND_FIRST && *type <= ND_LAST;
+}
+
+/* Reads the destination. Returns 0 when it is not of a family we know, the header is cut short, or
+ * the packet belongs to the kernel whatever its destination. */
+static __always_inline int read_destination(struct hb_steer_vip *vip, __be16 ether_type, void *l3,
+                                            void *end)
+{
+    struct iphdr *ip4 = l3;
+    struct ipv6hdr *ip6 = l3;
+
+    if (ether_type == bpf_htons(ETH_P_IP)) {
+        if ((void *)(ip4 + 1) > end)
+            return 0;
+        vip->family = 4;
+        __builtin_memcpy(vip->bytes, &ip4->daddr, sizeof(ip4->daddr));
+        return 1;
+    }
+    if (ether_type == bpf_htons(ETH_P_IPV6)) {
+        if ((void *)(ip6 + 1) > end || is_neighbour_discovery(ip6, end))
+            return 0;
+        vip->family = 6;
+        __builtin_memcpy(vip->bytes, &ip6->daddr, sizeof(ip6->daddr));
+        return 1;
+    }
+    return 0;
+}
+
+SEC("xdp")
+int hb_steer(struct xdp_md *ctx)
+{
+    void *cursor = (void *)(long)ctx->data;
+    void *end = (void *)(long)ctx->data_end;
+    struct hb_steer_vip vip = {0};
+    __be16 ether_type = skip_link_layer(&cursor, end, VLAN_DEPTH);
+    int verdict;
+
+    if (is_vlan(ether_type))
+        return count(HB_STEER_TAGS, XDP_PASS);
+    if (!read_destination(&vip, ether_type, cursor, end))
+        return count(HB_STEER_PASSED, XDP_PASS);
+    if (!bpf_map_lookup_elem(&hb_vips, &vip))
+        return count(HB_STEER_PASSED, XDP_PASS);
+
+    verdict = bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_DROP);
+    return count(verdict == XDP_REDIRECT ? HB_STEER_REDIRECTED : HB_STEER_NO_SOCKET, verdict);
+}
+
+char LICENSE[] SEC("license") = "GPL";
