@@ -2,13 +2,13 @@
 /*
  * generation.h: the adopted generation, as the workers read it.
  *
- * Control publishes a blob (halbach/generation.h); the main lcore checks it, copies it into the form
- * below on each NUMA node that has workers, and stores one pointer. A worker loads that pointer once a
- * burst and never again within it, so a packet sees exactly one generation. The old one is freed after
- * every worker has passed a quiescent state (rte_rcu_qsbr).
+ * Control publishes a blob (halbach/generation.h); the main lcore checks it, copies it into the
+ * form below on each NUMA node that has workers, and stores one pointer. A worker loads that
+ * pointer once a burst and never again within it, so a packet sees exactly one generation. The old
+ * one is freed after every worker has passed a quiescent state (rte_rcu_qsbr).
  *
- * Everything here is immutable once published. Pure: no DPDK types, so that the stages which read it can
- * be tested without EAL.
+ * Everything here is immutable once published. Pure: no DPDK types, so that the stages which read
+ * it can be tested without EAL.
  */
 #ifndef HB_DATAPLANE_GENERATION_H
 #define HB_DATAPLANE_GENERATION_H
@@ -36,8 +36,8 @@ struct hb_service {
     uint32_t pool; /* index into pools */
 };
 
-/* One backend by id. An id that this generation does not use has use == 0. The first cache line holds
- * all that forwarding over an IPv4 tunnel touches. */
+/* One backend by id. An id that this generation does not use has use == 0. The first cache line
+ * holds all that forwarding over an IPv4 tunnel touches. */
 struct hb_backend {
     alignas(64) uint8_t use; /* enum hb_backend_use, or 0 */
     uint8_t size;            /* of the rewrite; see struct hb_rewrite for these */
@@ -50,7 +50,8 @@ struct hb_backend {
     uint8_t bytes[HB_REWRITE_BYTES];
 };
 _Static_assert(sizeof(struct hb_backend) == 128, "two cache lines");
-_Static_assert(offsetof(struct hb_backend, bytes) + 14 + 20 <= 64, "Ethernet and IPv4 fit line one");
+_Static_assert(offsetof(struct hb_backend, bytes) + 14 + 20 <= 64,
+               "Ethernet and IPv4 fit line one");
 
 struct hb_generation {
     const struct hb_service_map *map; /* from a packet to an index into services */

@@ -2,9 +2,9 @@
 /*
  * worker.h: one worker lcore and all that it owns.
  *
- * A worker runs to completion: it receives from its own queues, decides, rewrites and sends on its own
- * queues. Nothing that it writes is written by anyone else; nothing that it reads from others changes
- * under it, except the pointer to the generation.
+ * A worker runs to completion: it receives from its own queues, decides, rewrites and sends on its
+ * own queues. Nothing that it writes is written by anyone else; nothing that it reads from others
+ * changes under it, except the pointer to the generation.
  */
 #ifndef HB_DATAPLANE_WORKER_H
 #define HB_DATAPLANE_WORKER_H
@@ -40,20 +40,20 @@ struct hb_flow_timeouts {
 };
 
 struct hb_worker_config {
-    uint32_t index;                     /* 0 to workers - 1; queue `index` of every port is its own */
+    uint32_t index; /* 0 to workers - 1; queue `index` of every port is its own */
     uint32_t lcore;
     uint32_t numa_node;
-    uint16_t ports[HB_PORTS_MAX];       /* ports it receives from */
+    uint16_t ports[HB_PORTS_MAX]; /* ports it receives from */
     uint32_t ports_count;
-    uint64_t flows_max;                 /* entries of its flow cache */
-    uint32_t idle_sleep_us;             /* sleep after this many idle polls in a row; 0: never sleep */
+    uint64_t flows_max;     /* entries of its flow cache */
+    uint32_t idle_sleep_us; /* sleep so long after many idle polls in a row; 0: never */
     struct hb_flow_timeouts timeouts;
-    struct hb_counters_header *region;  /* counters; it writes its own block only */
+    struct hb_counters_header *region; /* counters; it writes its own block only */
     const struct hb_generation_head *head;
 };
 
-/* Allocates a worker and its flow cache on its NUMA node. Main lcore, before launch. Returns NULL with a
- * message for a person in `error` when memory is short. */
+/* Allocates a worker and its flow cache on its NUMA node. Main lcore, before launch. Returns NULL
+ * with a message for a person in `error` when memory is short. */
 struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *error,
                                    uint32_t error_size);
 
@@ -73,8 +73,8 @@ struct hb_flow_view {
     uint32_t idle_ms;
 };
 
-/* Looks for a flow in the cache of a running worker. Main lcore; the worker may change the entry at the
- * same time, so the answer is a snapshot for a person, never an input to a decision. */
+/* Looks for a flow in the cache of a running worker. Main lcore; the worker may change the entry at
+ * the same time, so the answer is a snapshot for a person, never an input to a decision. */
 bool hb_worker_peek_flow(const struct hb_worker *worker, const struct hb_flow_key *flow,
                          uint64_t hash, struct hb_flow_view *view);
 

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pipeline.c: a packet's way through the balancer, to be read from here.
+ *
+ * Every burst passes the steps below. A packet leaves the way early by one of two side exits:
+ * hb_drop (a named reason, counted) or hb_punt (to the kernel, unchanged). So for each worker
+ * received = sent + punted + dropped, exactly, after every burst.
+ */
+#include <rte_prefetch.h>
+
+#include "pipeline.h"
+#include "stages.h"
+#include "worker_state.h"
+
+/* Makes a batch of the burst. */
+static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count)
+{
+    struct hb_worker_counters *counters = batch->worker->counters;
+
+    batch->count = count;
+    for (uint16_t i = 0; i < count; i++) {
+        struct hb_packet *packet = &batch->packet[i];
+
+        rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
+        *packet = (struct hb_packet){.mbuf = mbufs[i], .fault = HB_NO_FAULT};
+        batch->live[i] = (uint8_t)i;
+        counters->rx_bytes += rte_pktmbuf_pkt_len(mbufs[i]);
+    }
+    counters->rx_packets += count;
+}
+
+/* Without a generation no packet is ours. */
+static void refuse_all(struct hb_batch *batch)
+{
+    struct hb_packet *packet;
+
+    HB_BATCH_FOREACH (packet, batch)
+        hb_punt(batch, packet, HB_DROP_NO_GENERATION);
+}
+
+void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
+                     struct rte_mbuf *const mbufs[], uint16_t count)
+{
+    struct hb_batch *batch = &worker->batch;
+
+    batch->worker = worker;
+    batch->generation = generation;
+
+    /* 1. Count the burst in. */
+    take_burst(batch, mbufs, count);
+    if (generation == NULL)
+        refuse_all(batch);
+
+    /* 2. Read the headers: Ethernet, VLAN, IPv4 or IPv6, TCP or UDP. Note what is wrong. */
+    hb_stage_parse(batch);
+
+    /* 3. Find the service. Not a VIP: to the kernel. A VIP, but unfit or no such port: drop. */
+    hb_stage_service(batch);
+
+    /* 4. Ask the flow cache: a flow stays on its backend while that is there and not down. */
+    hb_stage_flow(batch);
+
+    /* 5. All others: by the lookup table of the service's pool. Remember the new flows. */
+    hb_stage_select(batch);
+
+    /* 6. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
+    hb_stage_encap(batch);
+
+    /* 7. Send, each packet on its backend's port. */
+    hb_stage_output(batch);
+
+    /* 8. And what belongs to the kernel. */
+    hb_punt_flush(worker);
+
+    worker->counters->flows = hb_flow_table_used(worker->flows);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stages.h: the steps of the pipeline, in the order of a packet's way, and its side exits.
+ *
+ * Each stage works on all live packets of a batch and touches only what its worker owns and the
+ * generation, which nobody changes. Called by the worker's lcore; no locks, no allocation, no
+ * system calls, no logging.
+ */
+#ifndef HB_DATAPLANE_STAGES_H
+#define HB_DATAPLANE_STAGES_H
+
+#include "batch.h"
+#include "flow_table.h"
+
+/* Reads the headers: where the IP packet begins, its flow, and what is wrong with it. */
+void hb_stage_parse(struct hb_batch *batch);
+
+/* Whose packet is it? Ours: `service`. The kernel's: punt. Ours but unfit to forward: drop. */
+void hb_stage_service(struct hb_batch *batch);
+
+/* Packets of known flows get the backend of their flow. */
+void hb_stage_flow(struct hb_batch *batch);
+
+/* The others get the backend that the lookup table says, and their flow is remembered. */
+void hb_stage_select(struct hb_batch *batch);
+
+/* Takes off the Ethernet header and puts the backend's in front, tunnel included. */
+void hb_stage_encap(struct hb_batch *batch);
+
+/* Hands the packets to the ports. */
+void hb_stage_output(struct hb_batch *batch);
+
+/* Follows a flow's entry: true when it decides for this packet (whose backend is then set and the
+ * entry refreshed), false when the packet must be selected anew. (stage_flow) */
+bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry);
+
+/* The state of a flow after this packet; HB_FLOW_FREE when a flow in `state` (HB_FLOW_FREE: not
+ * known) may not be made or go on by it. (stage_flow) */
+uint8_t hb_flow_next_state(uint8_t state, const struct hb_packet *packet);
+
+/* Ends a packet: counts the reason, for the service too when it is known, and frees it. (drop) */
+void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason);
+
+/* The same for a packet that has left its batch. (drop) */
+void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_reason reason);
+
+/* Ends a packet by giving it to the kernel, unchanged. Where there is no way to the kernel it is
+ * dropped for `reason`. (punt) */
+void hb_punt(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason);
+
+/* Sends what hb_punt collected. (punt) */
+void hb_punt_flush(struct hb_worker *worker);
+
+#endif

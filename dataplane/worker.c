@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* worker.c: making, stopping, freeing and asking a worker; loop.c is its life. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_malloc.h>
+
+#include "worker_state.h"
+
+static void open_counters(struct hb_worker *worker)
+{
+    struct hb_counters_header *region = worker->config.region;
+    uint32_t index = worker->config.index;
+
+    /* The functions of the contract serve readers; this worker is the one writer of its block. */
+    worker->counters = (void *)(uintptr_t)hb_counters_worker(region, index);
+    worker->services = (void *)(uintptr_t)hb_counters_services(region, index);
+    worker->backends = (void *)(uintptr_t)hb_counters_backends(region, index);
+    worker->counters->lcore = worker->config.lcore;
+    worker->counters->flows_max = hb_flow_table_capacity(worker->flows);
+}
+
+/* Zeroed memory on the node, or anywhere when the node has none (as without hugepages). */
+static void *allocate(const char *what, size_t size, uint32_t node)
+{
+    void *memory = rte_zmalloc_socket(what, size, 64, (int)node);
+
+    return memory != NULL ? memory : rte_zmalloc_socket(what, size, 64, SOCKET_ID_ANY);
+}
+
+struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *error,
+                                   uint32_t error_size)
+{
+    struct hb_worker *worker;
+    void *flows = NULL;
+
+    if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX) {
+        snprintf(error, error_size,
+                 "worker %u: a flow cache of %" PRIu64 " entries is not possible; give --flows so "
+                 "that each worker gets 1 to %" PRIu64,
+                 config->index, config->flows_max, HB_FLOW_TABLE_MAX);
+        return NULL;
+    }
+    worker = allocate("hb_worker", sizeof(*worker), config->numa_node);
+    if (worker != NULL)
+        flows = allocate("hb_flows", hb_flow_table_bytes(config->flows_max), config->numa_node);
+    if (flows == NULL) {
+        snprintf(error, error_size,
+                 "worker %u: no memory for its flow cache of %" PRIu64 " entries (%zu MB on NUMA "
+                 "node %u); reserve more hugepages, give EAL more memory (-m) or lower --flows",
+                 config->index, config->flows_max, hb_flow_table_bytes(config->flows_max) >> 20,
+                 config->numa_node);
+        rte_free(worker);
+        return NULL;
+    }
+    worker->config = *config;
+    worker->flows = hb_flow_table_init(flows, config->flows_max, &config->timeouts);
+    worker->punt_port = HB_NO_PORT;
+    atomic_init(&worker->stop, false);
+    /* Workers share the outer source address: they start counting far from one another. */
+    worker->ipv4_id = (uint16_t)(config->index * 0x9e37);
+    open_counters(worker);
+    return worker;
+}
+
+void hb_worker_stop(struct hb_worker *worker)
+{
+    atomic_store_explicit(&worker->stop, true, memory_order_relaxed);
+}
+
+void hb_worker_destroy(struct hb_worker *worker)
+{
+    if (worker == NULL)
+        return;
+    rte_free(worker->flows);
+    rte_free(worker);
+}
+
+bool hb_worker_peek_flow(const struct hb_worker *worker, const struct hb_flow_key *flow,
+                         uint64_t hash, struct hb_flow_view *view)
+{
+    uint32_t now_ms = __atomic_load_n(&worker->now_ms, __ATOMIC_RELAXED);
+    struct hb_flow_value value;
+    hb_flow_ref entry;
+
+    hb_flow_table_find(worker->flows, &flow, &hash, 1, now_ms, &entry);
+    if (entry == HB_FLOW_NONE)
+        return false;
+    value = hb_flow_table_get(worker->flows, entry);
+    view->backend = value.backend;
+    view->incarnation = value.incarnation;
+    view->idle_ms = hb_flow_table_idle_ms(worker->flows, entry, now_ms);
+    return true;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * worker_state.h: the fields of a worker, for the packet path and its tests. Others use worker.h.
+ *
+ * A worker's memory is on the NUMA node of its lcore. After hb_worker_create, only its own lcore
+ * writes it, except `stop`.
+ */
+#ifndef HB_DATAPLANE_WORKER_STATE_H
+#define HB_DATAPLANE_WORKER_STATE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <rte_config.h>
+
+#include "batch.h"
+#include "flow_table.h"
+#include "generation.h"
+#include "worker.h"
+
+#define HB_NO_PORT UINT16_MAX
+
+_Static_assert(RTE_MAX_ETHPORTS <= HB_PORTS_MAX, "every port id indexes the transmit buffers");
+
+/* Packets that wait for one port until the burst has passed the pipeline. A burst fits always. */
+struct hb_tx_buffer {
+    uint16_t count;
+    uint8_t packet[HB_BURST]; /* index of each one's context in the batch */
+    struct rte_mbuf *mbuf[HB_BURST];
+};
+
+struct hb_worker {
+    /* Set by hb_worker_create (main lcore, before launch); only read after that. */
+    alignas(64) struct hb_worker_config config;
+    struct hb_worker_counters *counters;  /* its block of the region; written by this worker only */
+    struct hb_service_counters *services; /* by service id; the same */
+    struct hb_backend_counters *backends; /* by backend id; the same */
+    struct hb_flow_table *flows;          /* written by this worker only */
+    uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
+
+    /* Written by any thread, once; read by the worker each turn. */
+    alignas(64) atomic_bool stop;
+
+    /* Written by the worker only. */
+    alignas(64) uint32_t now_ms; /* coarse clock, may wrap; the same for a whole turn */
+    uint32_t aged_ms;            /* when ageing last took up its due */
+    uint64_t age_due;            /* buckets to age, in fractions of HB_SWEEP_MS */
+    uint32_t idle_polls;         /* turns in a row that received nothing */
+    uint32_t tx_pending;         /* bit mask of the ports whose buffer holds packets */
+    uint16_t ipv4_id;            /* of the next outer IPv4 header that needs one */
+    struct hb_tx_buffer punt;
+    struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
+    struct hb_batch batch;
+};
+_Static_assert(HB_PORTS_MAX <= 32, "tx_pending has a bit for each port");
+_Static_assert(offsetof(struct hb_worker, now_ms) % 64 == 0,
+               "own writes share no line with `stop`");
+
+/* One turn of the worker's loop at a time that the caller says: every port is polled once and what
+ * came passes the pipeline. Returns whether anything came. For hb_worker_run and the tests. */
+bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms);
+
+/* Every bucket of the flow cache is aged once in about this time. A power of two. */
+#define HB_SWEEP_MS 2048
+
+/* The gauges of live flows, exact at any time: called wherever an entry begins, ends or changes its
+ * backend. */
+static inline void hb_count_flow(struct hb_worker *worker, uint16_t backend)
+{
+    worker->backends[backend].flows++;
+}
+
+static inline void hb_uncount_flow(struct hb_worker *worker, uint16_t backend)
+{
+    worker->backends[backend].flows--;
+}
+
+#endif

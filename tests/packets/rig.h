@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * rig.h: a worker and its pipeline in this process, with ports made of rings and a clock the test
+ * sets.
+ *
+ *     struct rig *rig = *state;                  made by rig_setup before each test
+ *     add_backend(rig, 1, 0, 4);                 backend 1 of pool 0, reached over IPv4
+ *     set_table(rig, 0, 7, (uint16_t[]){...});   or share_table(rig, 0) among the pool's backends
+ *     add_service(rig, 4, 6, 80, 0);             TCP port 80 of the IPv4 VIP, by pool 0
+ *     publish(rig);                              one atomic swap
+ *     send_frame(rig, &frame); turn(rig); receive(rig, PORT, &out);
+ *
+ * The draft may be changed and published again. rig_teardown checks after each test that no mbuf is
+ * lost, that received = sent + punted + dropped, and that the gauges of live flows add up. All
+ * memory of mbufs is filled with 0xff before a packet is put in (BL-06).
+ */
+#ifndef HB_TEST_RIG_H
+#define HB_TEST_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include "packet.h"
+#include "service_map.h"
+#include "worker_state.h"
+
+enum { PORT, NARROW_PORT, PUNT_PORT, PORTS }; /* the narrow ports take 3 packets at a time */
+
+#define MBUFS        511
+#define RIG_SERVICES 16
+#define RIG_POOLS    4
+#define RIG_BACKENDS 32 /* ids 1 to 31 */
+#define RIG_SLOTS    1021
+
+struct rig {
+    struct hb_worker *worker;
+    struct hb_counters_header *region;
+    struct hb_generation_head head;
+    uint32_t now_ms;
+    bool tight; /* send_frame: buffers from the heap that end with the frame, for sanitizers to
+                   watch */
+
+    /* The draft of the next generation. */
+    struct hb_service_record service[RIG_SERVICES];
+    uint32_t services;
+    struct {
+        uint16_t owner[RIG_SLOTS];
+        uint32_t slots;
+    } pool[RIG_POOLS];
+    struct hb_backend backend[RIG_BACKENDS];
+    uint64_t number;
+
+    struct generation_copy *published; /* the newest, which names the one before it */
+};
+
+/* Once a program: EAL and the ports. Returns 0, or what main must return. */
+int rig_open(void);
+int rig_open_ports(void); /* the ports alone, on an EAL that runs */
+struct rte_mempool *rig_pool(void);
+void rig_close(void);
+
+/* For cmocka. The flow cache has 1,024 entries; rig_setup_with asks for others. */
+int rig_setup(void **state);
+int rig_setup_with(void **state, uint64_t flows);
+int rig_teardown(void **state);
+
+void add_backend(struct rig *rig, uint16_t id, uint32_t pool, uint8_t outer_family);
+void set_table(struct rig *rig, uint32_t pool, uint32_t slots, const uint16_t *owner);
+/* A table of RIG_SLOTS that the pool's active backends share equally and in turn. */
+void share_table(struct rig *rig, uint32_t pool);
+/* `vip_family` 4: 192.0.2.10, 6: 2001:db8:0:a::10. */
+void add_service(struct rig *rig, uint8_t vip_family, uint8_t protocol, uint16_t port,
+                 uint32_t pool);
+void publish(struct rig *rig);
+/* Fills a generation that is no longer published with 0xff: nobody may read it any more. */
+void forget_generation(struct generation_copy *old);
+
+/* The common state of most rows: pool 0 has backend 1 alone, over `outer_family`, and serves TCP 80
+ * and UDP 443 of both VIPs. Published. */
+void publish_one_backend(struct rig *rig, uint8_t outer_family);
+
+/* Sending: `headroom` bytes in front of the frame; `split` puts what is behind that byte into a
+ * second segment (0: one segment). */
+struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split);
+void send_mbuf(struct rig *rig, struct rte_mbuf *mbuf);
+void send_frame(struct rig *rig, const struct frame *frame);
+void turn(struct rig *rig);                                      /* one turn of the worker's loop */
+bool receive(struct rig *rig, unsigned port, struct frame *out); /* what left by a port */
+void take_all(struct rig *rig, unsigned port);                   /* the same, unseen */
+void advance(struct rig *rig, uint32_t ms); /* the clock; every bucket is aged once after it */
+
+/* Sends one frame and returns the backend that got it; 0 when none did. */
+uint16_t backend_of(struct rig *rig, const struct frame *frame);
+#define B(rig, call) backend_of((rig), &(struct frame[]){call}[0])
+
+uint64_t count_drops(const struct rig *rig);
+uint64_t live_flows(const struct rig *rig, uint16_t backend);
+
+/* Packet tests as rows. */
+enum verdict { FORWARDED, DROPPED, PUNTED };
+struct row {
+    const char *text;
+    struct frame in;
+    enum verdict verdict;
+    unsigned reason; /* of a drop; of a punt when there is no punt port */
+};
+#define SENT         FORWARDED, HB_DROP_COUNT
+#define DROP(reason) DROPPED, HB_DROP_##reason
+#define PUNT(reason) PUNTED, HB_DROP_##reason
+
+/* Each row: the verdict, the one counter that moves, and the bytes that leave. Sent ones go to
+ * backend 1 over `outer_family`. */
+void run_rows(struct rig *rig, const struct row *rows, uint32_t count, uint8_t outer_family);
+#define RUN_ROWS(rig, rows, outer_family)                                                          \
+    run_rows((rig), (rows), sizeof(rows) / sizeof((rows)[0]), (outer_family))
+
+/* Fails the test with a dump of both when they differ. */
+void assert_frame(const char *text, const struct frame *got, const struct frame *want);
+
+#endif
