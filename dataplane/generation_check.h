@@ -2,10 +2,10 @@
 /*
  * generation_check.h: every check of a generation blob, before anything of it is used.
  *
- * Control may be buggy, of another version, or not control at all. So nothing in a blob is believed:
- * seals, sizes, offsets, counts, indexes, ids, names, rewrites and digests are all checked here, in the
- * order of enum hb_reject, and the first failure is reported with the offending record and offset.
- * After HB_REJECT_NONE the blob may be read without further checks.
+ * Control may be buggy, of another version, or not control at all. So nothing in a blob is
+ * believed: seals, sizes, offsets, counts, indexes, ids, names, rewrites and digests are all
+ * checked here, in the order of enum hb_reject, and the first failure is reported with the
+ * offending record and offset. After HB_REJECT_NONE the blob may be read without further checks.
  *
  * Pure: no DPDK. Reads only; any thread.
  */
@@ -23,11 +23,14 @@
 struct hb_held_table {
     const uint16_t *owner;
     uint32_t slots;
+    /* Each id that the slots name, once; NULL: the slots are read instead. */
+    const uint16_t *ids;
+    uint32_t ids_count;
 };
 
 struct hb_generation_limits {
-    uint32_t services_max; /* service ids are below this */
-    uint32_t backends_max; /* backend ids are below this */
+    uint32_t services_max;        /* service ids are below this */
+    uint32_t backends_max;        /* backend ids are below this */
     uint16_t ports[HB_PORTS_MAX]; /* ids of the ports that a rewrite may name */
     uint32_t ports_count;
     /* Fills *table when a table with this digest is held; NULL: none are. */
@@ -46,8 +49,8 @@ struct hb_generation_fault {
 /* The seals and the size of a received memfd. On success *size is its size in bytes. */
 enum hb_reject hb_generation_check_fd(int fd, uint64_t *size, struct hb_generation_fault *fault);
 
-/* The whole blob of `size` bytes at `blob` (aligned to HB_SECTION_ALIGN, as a mapping is). Fills *fault
- * and returns its reason; HB_REJECT_NONE when all holds. */
+/* The whole blob of `size` bytes at `blob` (aligned to HB_SECTION_ALIGN, as a mapping is). Fills
+ * *fault and returns its reason; HB_REJECT_NONE when all holds. */
 enum hb_reject hb_generation_check(const void *blob, uint64_t size,
                                    const struct hb_generation_limits *limits,
                                    struct hb_generation_fault *fault);

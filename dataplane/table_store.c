@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* See table_store.h. A hash table of chains; digests are uniform, so their first bytes are the
+ * hash. */
+#include "table_store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 1024
+
+struct hb_table {
+    struct hb_table *next;
+    uint8_t digest[HB_DIGEST_SIZE];
+    uint32_t slots;
+    uint32_t holders;
+    uint16_t *owner[HB_NODES_MAX];
+    uint16_t *ids; /* each id that the slots name, once */
+    uint32_t ids_count;
+};
+
+struct hb_table_store {
+    const struct hb_node_memory *memory;
+    uint32_t count;
+    struct hb_table *bucket[BUCKETS];
+};
+
+struct hb_table_store *hb_table_store_create(const struct hb_node_memory *memory)
+{
+    struct hb_table_store *store = calloc(1, sizeof(*store));
+
+    if (store != NULL)
+        store->memory = memory;
+    return store;
+}
+
+void hb_table_store_destroy(struct hb_table_store *store)
+{
+    assert(store == NULL || store->count == 0);
+    free(store);
+}
+
+/* The pointer that leads to the table, or to where it would be hung. */
+static struct hb_table **find_link(struct hb_table_store *store,
+                                   const uint8_t digest[HB_DIGEST_SIZE])
+{
+    uint32_t hash;
+    struct hb_table **link;
+
+    memcpy(&hash, digest, sizeof(hash));
+    link = &store->bucket[hash % BUCKETS];
+    while (*link != NULL && memcmp((*link)->digest, digest, HB_DIGEST_SIZE) != 0)
+        link = &(*link)->next;
+    return link;
+}
+
+static void free_table(const struct hb_table_store *store, struct hb_table *table)
+{
+    for (uint32_t node = 0; node < HB_NODES_MAX; node++)
+        store->memory->release(store->memory->context, table->owner[node]);
+    free(table->ids);
+    free(table);
+}
+
+/* Lists each id once, so that a later check of this table need not walk its slots. */
+static int list_ids(struct hb_table *table, const uint16_t *owner)
+{
+    uint64_t seen[(HB_BACKENDS_MAX + 1) / 64] = {0};
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < table->slots; i++) {
+        uint64_t bit = UINT64_C(1) << (owner[i] % 64);
+
+        count += (seen[owner[i] / 64] & bit) == 0;
+        seen[owner[i] / 64] |= bit;
+    }
+    table->ids = malloc((count + 1) * sizeof(*table->ids));
+    if (table->ids == NULL)
+        return -1;
+    for (uint32_t id = 0; id <= HB_BACKENDS_MAX; id++)
+        if (seen[id / 64] >> (id % 64) & 1)
+            table->ids[table->ids_count++] = (uint16_t)id;
+    return 0;
+}
+
+static struct hb_table *copy_table(const struct hb_table_store *store,
+                                   const uint8_t digest[HB_DIGEST_SIZE], const uint16_t *owner,
+                                   uint32_t slots)
+{
+    const struct hb_node_memory *memory = store->memory;
+    struct hb_table *table = calloc(1, sizeof(*table));
+
+    if (table == NULL)
+        return NULL;
+    memcpy(table->digest, digest, HB_DIGEST_SIZE);
+    table->slots = slots;
+    if (list_ids(table, owner) != 0)
+        goto fail;
+    for (uint32_t node = 0; node < HB_NODES_MAX; node++) {
+        if ((memory->nodes >> node & 1) == 0)
+            continue;
+        table->owner[node] = memory->allocate(memory->context, slots * sizeof(*owner), node);
+        if (table->owner[node] == NULL)
+            goto fail;
+        memcpy(table->owner[node], owner, slots * sizeof(*owner));
+    }
+    return table;
+
+fail:
+    free_table(store, table);
+    return NULL;
+}
+
+struct hb_table *hb_table_store_take(struct hb_table_store *store,
+                                     const uint8_t digest[HB_DIGEST_SIZE], const uint16_t *owner,
+                                     uint32_t slots)
+{
+    struct hb_table **link = find_link(store, digest);
+
+    if (*link == NULL) {
+        if (owner == NULL)
+            return NULL;
+        *link = copy_table(store, digest, owner, slots);
+        if (*link == NULL)
+            return NULL;
+        store->count++;
+    }
+    (*link)->holders++;
+    return *link;
+}
+
+void hb_table_store_release(struct hb_table_store *store, struct hb_table *table)
+{
+    struct hb_table **link;
+
+    if (table == NULL || --table->holders > 0)
+        return;
+    link = find_link(store, table->digest);
+    *link = table->next;
+    store->count--;
+    free_table(store, table);
+}
+
+const uint16_t *hb_table_owner(const struct hb_table *table, uint32_t node)
+{
+    return table->owner[node];
+}
+
+uint32_t hb_table_slots(const struct hb_table *table)
+{
+    return table->slots;
+}
+
+bool hb_table_store_find(void *context, const uint8_t digest[HB_DIGEST_SIZE],
+                         struct hb_held_table *held)
+{
+    struct hb_table_store *store = context;
+    const struct hb_table *table = *find_link(store, digest);
+
+    if (table == NULL)
+        return false;
+    *held = (struct hb_held_table){
+        .slots = table->slots, .ids = table->ids, .ids_count = table->ids_count};
+    for (uint32_t node = 0; node < HB_NODES_MAX && held->owner == NULL; node++)
+        held->owner = table->owner[node];
+    return true;
+}
+
+uint32_t hb_table_store_count(const struct hb_table_store *store)
+{
+    return store->count;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables by digest: one copy a node, held as often as taken, freed by the last holder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "blob.h"
+#include "table_store.h"
+#include "test_memory.h"
+
+static const uint16_t slots[13] = {9, 3, 9, 65535, 3, 9, 9, 9, 3, 3, 9, 9, 9};
+
+static void a_table_is_stored_once_and_freed_by_the_last_holder(void **state)
+{
+    struct test_memory memory;
+    struct hb_table_store *store;
+    struct hb_table *first, *second;
+    uint8_t digest[HB_DIGEST_SIZE];
+
+    (void)state;
+    test_memory_init(&memory, 0x5); /* nodes 0 and 2 */
+    store = hb_table_store_create(&memory.memory);
+    blob_digest(slots, 13, digest);
+    assert_null(hb_table_store_take(store, digest, NULL, 13));
+    first = hb_table_store_take(store, digest, slots, 13);
+    assert_non_null(first);
+    assert_int_equal(memory.out, 2);
+    assert_ptr_equal(hb_table_store_take(store, digest, NULL, 13), first);
+    second = hb_table_store_take(store, digest, slots, 13);
+    assert_ptr_equal(second, first);
+    assert_int_equal(memory.out, 2);
+    assert_memory_equal(hb_table_owner(first, 0), slots, sizeof(slots));
+    assert_memory_equal(hb_table_owner(first, 2), slots, sizeof(slots));
+    assert_null(hb_table_owner(first, 1));
+    assert_int_equal(hb_table_slots(first), 13);
+    hb_table_store_release(store, first);
+    hb_table_store_release(store, first);
+    assert_int_equal(hb_table_store_count(store), 1);
+    hb_table_store_release(store, first);
+    assert_int_equal(hb_table_store_count(store), 0);
+    assert_int_equal(memory.out, 0);
+    hb_table_store_release(store, NULL);
+    hb_table_store_destroy(store);
+}
+
+static void a_held_table_lists_its_ids(void **state)
+{
+    struct test_memory memory;
+    struct hb_table_store *store;
+    struct hb_held_table held;
+    struct hb_table *table;
+    uint8_t digest[HB_DIGEST_SIZE];
+
+    (void)state;
+    test_memory_init(&memory, 0x2);
+    store = hb_table_store_create(&memory.memory);
+    blob_digest(slots, 13, digest);
+    assert_false(hb_table_store_find(store, digest, &held));
+    table = hb_table_store_take(store, digest, slots, 13);
+    assert_true(hb_table_store_find(store, digest, &held));
+    assert_int_equal(held.slots, 13);
+    assert_memory_equal(held.owner, slots, sizeof(slots));
+    assert_int_equal(held.ids_count, 3);
+    assert_int_equal(held.ids[0], 3);
+    assert_int_equal(held.ids[1], 9);
+    assert_int_equal(held.ids[2], 65535);
+    digest[0] ^= 1;
+    assert_false(hb_table_store_find(store, digest, &held));
+    hb_table_store_release(store, table);
+    hb_table_store_destroy(store);
+}
+
+static void many_tables_are_kept_apart(void **state)
+{
+    enum { COUNT = 5000 };
+    static struct hb_table *tables[COUNT];
+    struct test_memory memory;
+    struct hb_table_store *store;
+    uint8_t digest[HB_DIGEST_SIZE];
+    uint16_t own[7] = {0};
+
+    (void)state;
+    test_memory_init(&memory, 0x1);
+    store = hb_table_store_create(&memory.memory);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        own[0] = (uint16_t)i;
+        blob_digest(own, 7, digest);
+        tables[i] = hb_table_store_take(store, digest, own, 7);
+    }
+    assert_int_equal(hb_table_store_count(store), COUNT);
+    for (uint32_t i = 0; i < COUNT; i += 2)
+        hb_table_store_release(store, tables[i]);
+    assert_int_equal(memory.out, COUNT / 2);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        struct hb_held_table held;
+
+        own[0] = (uint16_t)i;
+        blob_digest(own, 7, digest);
+        assert_int_equal(hb_table_store_find(store, digest, &held), i % 2 == 1);
+        if (i % 2 == 1)
+            assert_int_equal(held.owner[0], i);
+    }
+    for (uint32_t i = 1; i < COUNT; i += 2)
+        hb_table_store_release(store, tables[i]);
+    assert_int_equal(memory.out, 0);
+    hb_table_store_destroy(store);
+}
+
+static void short_memory_leaves_nothing_behind(void **state)
+{
+    struct test_memory memory;
+    struct hb_table_store *store;
+    uint8_t digest[HB_DIGEST_SIZE];
+
+    (void)state;
+    test_memory_init(&memory, 0x7);
+    store = hb_table_store_create(&memory.memory);
+    blob_digest(slots, 13, digest);
+    for (int k = 0; k < 3; k++) {
+        memory.fail_in = k;
+        assert_null(hb_table_store_take(store, digest, slots, 13));
+        assert_int_equal(memory.out, 0);
+        assert_int_equal(hb_table_store_count(store), 0);
+    }
+    hb_table_store_destroy(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_is_stored_once_and_freed_by_the_last_holder),
+        cmocka_unit_test(a_held_table_lists_its_ids),
+        cmocka_unit_test(many_tables_are_kept_apart),
+        cmocka_unit_test(short_memory_leaves_nothing_behind),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
