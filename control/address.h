@@ -18,11 +18,12 @@ struct hb_address {
 
 #define HB_ADDRESS_TEXT 48 /* room for any address and the final zero */
 
-/* Parses a numeric IPv4 or IPv6 address: the whole string, no port, no prefix length, no zone, no IPv4
- * with leading zeros ("198.51.100.011" is octal to some and decimal to others). */
+/* Parses a numeric IPv4 or IPv6 address: the whole string, no port, no prefix length, no zone, no
+ * IPv4 with leading zeros ("198.51.100.011" is octal to some and decimal to others). */
 bool hb_address_parse(const char *text, struct hb_address *address);
 
-/* Prints the canonical text (RFC 5952 for IPv6) into `text` of HB_ADDRESS_TEXT bytes; returns `text`. */
+/* Prints the canonical text (RFC 5952 for IPv6) into `text` of HB_ADDRESS_TEXT bytes; returns
+ * `text`. */
 const char *hb_address_print(const struct hb_address *address, char *text);
 
 /* -1, 0 or 1 by family, then by bytes. */

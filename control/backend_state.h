@@ -5,10 +5,10 @@
  *     health:   unknown -> up <-> down        by consecutive probe results (rise, fall)
  *     operator: in service <-> draining       by drain and undrain; survives health changes
  *
- * A backend takes new flows (stands in the table) when it is up, not draining, has a weight above 0 and
- * its next hop is resolved. It keeps established flows while it is not down.
- * Pure: time comes in, no clock is read. Results of probes that started before the last change of state
- * are ignored (FIELD-CASES BL-93).
+ * A backend takes new flows (stands in the table) when it is up, not draining, has a weight above 0
+ * and its next hop is resolved. It keeps established flows while it is not down. Pure: time comes
+ * in, no clock is read. Results of probes that started before the last change of state are ignored
+ * (BL-93).
  */
 #ifndef HB_CONTROL_BACKEND_STATE_H
 #define HB_CONTROL_BACKEND_STATE_H
@@ -29,7 +29,8 @@ enum hb_backend_event {
     HB_EVENT_PROBE_FAILED,
     HB_EVENT_DRAIN,
     HB_EVENT_UNDRAIN,
-    HB_EVENT_TAKE_OVER_UP,   /* after a restart: what the dataplane or the state file knew */
+    HB_EVENT_TAKE_OVER_UP, /* after a restart: what the dataplane or the state file knew; only a
+                            * backend that is still unknown takes it over */
     HB_EVENT_TAKE_OVER_DOWN,
 };
 
@@ -42,11 +43,12 @@ struct hb_backend_state {
     uint64_t drain_since_ms;
 };
 
-/* Applies an event at `now_ms` (any monotonic clock); `started_ms` is when the probe began, for probe
- * events, else now. An unknown backend becomes up at its first success and down at its first failure;
- * after that `rise` and `fall` in a row count. Returns true when the table or the backend's use changes. */
-bool hb_backend_state_apply(struct hb_backend_state *state, enum hb_backend_event event, uint32_t rise,
-                            uint32_t fall, uint64_t started_ms, uint64_t now_ms);
+/* Applies an event at `now_ms` (any monotonic clock); `started_ms` is when the probe began, for
+ * probe events, else now. An unknown backend becomes up at its first success and down at its first
+ * failure; after that `rise` and `fall` in a row count. Returns true when the table or the
+ * backend's use changes. */
+bool hb_backend_state_apply(struct hb_backend_state *state, enum hb_backend_event event,
+                            uint32_t rise, uint32_t fall, uint64_t started_ms, uint64_t now_ms);
 
 bool hb_backend_takes_new_flows(const struct hb_backend_state *state, uint32_t weight);
 enum hb_backend_use hb_backend_use_of(const struct hb_backend_state *state);

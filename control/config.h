@@ -2,10 +2,10 @@
 /*
  * config.h: the configuration file as control uses it.
  *
- * A file is read whole, checked by a schema (config_schema.c: one row a key) and by rules across keys
- * (config_rules.c), and becomes one immutable struct hb_config. Every complaint names file, line, key and
- * what was expected; all complaints of a file are reported, not only the first. A file with a complaint
- * yields no configuration at all, so a bad reload can change nothing.
+ * A file is read whole, checked by a schema (config_schema.c: one row a key) and by rules across
+ * keys (config_rules.c), and becomes one immutable struct hb_config. Every complaint names file,
+ * line, key and what was expected; all complaints of a file are reported, not only the first. A
+ * file with a complaint yields no configuration at all, so a bad reload can change nothing.
  */
 #ifndef HB_CONTROL_CONFIG_H
 #define HB_CONTROL_CONFIG_H
@@ -38,8 +38,9 @@ struct hb_health_config {
 
 struct hb_backend_config {
     char name[HB_NAME_SIZE]; /* unique in its pool */
-    struct hb_address address; /* unique in its pool: with direct server return the port cannot differ */
-    uint32_t weight;           /* 0 to 65,535; default 1; 0: no new flows */
+    struct hb_address
+        address;     /* unique in its pool: with direct server return ports cannot differ */
+    uint32_t weight; /* 0 to 65,535; default 1; 0: no new flows */
     int line;
 };
 
@@ -66,8 +67,8 @@ struct hb_service_config {
 struct hb_config {
     char *file; /* as it was named */
     char seed[HB_NAME_SIZE];
-    struct hb_hash_key hash_key; /* derived from the seed, for flows */
-    uint64_t table_seed;         /* derived from the seed, for table builders */
+    struct hb_hash_key hash_key;      /* derived from the seed, for flows */
+    uint64_t table_seed;              /* derived from the seed, for table builders */
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
     struct hb_pool_config *pools;
@@ -77,11 +78,12 @@ struct hb_config {
 };
 
 /* Receives one complaint (or warning), complete and without a newline:
- * "halbach.yaml:12: pools[0].table_size: 65536 is not prime; the nearest primes are 65521 and 65537". */
+ * "halbach.yaml:12: pools[0].table_size: 65536 is not prime; the nearest primes are 65521 and
+ * 65537". */
 typedef void (*hb_config_report)(void *context, bool warning, const char *message);
 
-/* Reads and checks a file. Returns the configuration, which the caller frees with hb_config_free(), or
- * NULL after at least one complaint. Control's thread, or offline. */
+/* Reads and checks a file. Returns the configuration, which the caller frees with hb_config_free(),
+ * or NULL after at least one complaint. Control's thread, or offline. */
 struct hb_config *hb_config_load(const char *file, hb_config_report report, void *context);
 
 /* The same from memory; `file` is only for the messages. */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config_internal.h: what the parts of the configuration reader share.
+ *
+ *     config.c          the file, whole and unchanged; the order of the steps; the derived keys
+ *     config_report.c   complaints: collected, put in the order of the file, handed on
+ *     config_yaml.c     text to nodes: one document, no aliases, bounded depth
+ *     config_schema.c   nodes to struct hb_config: one row a key
+ *     config_values.c   one scalar to one value
+ *     config_unique.c   what may be there only once
+ *     config_rules.c    what else must hold between keys
+ *
+ * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
+ * once. One thread at a time; nothing is global.
+ */
+#ifndef HB_CONTROL_CONFIG_INTERNAL_H
+#define HB_CONTROL_CONFIG_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <yaml.h>
+
+#include "config.h"
+
+#define HB_CONFIG_FILE_MAX       (16 << 20) /* bytes; 65,535 backends need about a quarter of it */
+#define HB_CONFIG_DEPTH_MAX      16         /* the schema needs 6 */
+#define HB_CONFIG_COMPLAINTS_MAX 1000       /* what nobody reads is not kept */
+#define HB_CONFIG_PATH           192
+
+struct hb_config_complaint {
+    int line;
+    uint32_t sequence; /* keeps complaints of one line in the order they were made */
+    bool warning;
+    char *message;
+};
+
+/* Where a field of struct hb_config was read from. */
+struct hb_config_place {
+    const void *field;
+    int line;
+    bool good;        /* its value was accepted */
+    const char *text; /* as it stands in the file */
+};
+
+struct hb_config_reader {
+    const char *file;
+    yaml_document_t *document;
+    struct hb_config *config;
+    struct hb_config_complaint *complaints;
+    uint32_t complaints_count;
+    uint32_t errors; /* complaints that are not warnings, counted even when not kept */
+    struct hb_config_place *places;
+    size_t places_count, places_room;
+    bool no_memory;
+};
+
+/* config_report.c */
+
+/* Keeps "file:line: path: text". Line 0 and an empty path are left out. */
+void hb_config_complain(struct hb_config_reader *reader, int line, const char *path,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+void hb_config_warn(struct hb_config_reader *reader, int line, const char *path, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
+/* The same for a fault of syntax: "file:line:column: text". */
+void hb_config_complain_at(struct hb_config_reader *reader, int line, int column,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Hands all complaints on in the order of the file and frees them. */
+void hb_config_report_all(struct hb_config_reader *reader, hb_config_report report, void *context);
+/* Makes `text` fit for a message in quotes: one line, printable, not long. Returns `quoted`. */
+#define HB_CONFIG_QUOTED 72
+const char *hb_config_quote(const char *text, char quoted[HB_CONFIG_QUOTED]);
+/* True when `b` is most likely a misspelling of `a`. */
+bool hb_config_is_close(const char *a, const char *b);
+
+/* config_yaml.c: loads the one document of a text; false after a complaint. */
+bool hb_config_yaml_load(struct hb_config_reader *reader, const char *text, size_t size,
+                         yaml_document_t *document);
+
+/* config_schema.c */
+void hb_config_apply_schema(struct hb_config_reader *reader);
+void hb_config_add_place(struct hb_config_reader *reader, const void *field,
+                         const yaml_node_t *node, bool good);
+/* Must be called once before the first search. */
+void hb_config_sort_places(struct hb_config_reader *reader);
+/* NULL when the file does not have the key. */
+const struct hb_config_place *hb_config_find_place(const struct hb_config_reader *reader,
+                                                   const void *field);
+
+/* config_values.c */
+enum hb_config_type {
+    HB_CONFIG_NUMBER,    /* whole, plain digits */
+    HB_CONFIG_DURATION,  /* digits and a unit; kept in milliseconds */
+    HB_CONFIG_SECRET,    /* printable text */
+    HB_CONFIG_NAME,      /* letters, digits, . _ - */
+    HB_CONFIG_ADDRESS,   /* struct hb_address */
+    HB_CONFIG_CHOICE,    /* one of a list of words */
+    HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
+    HB_CONFIG_MAPPING,
+    HB_CONFIG_LIST, /* of mappings */
+};
+
+struct hb_config_choice {
+    const char *word;
+    uint32_t value; /* 0: known, but not available in this version */
+};
+
+struct hb_config_schema;
+
+/* One key of the file. */
+struct hb_config_key {
+    const char *name;
+    const char *expected; /* completes "expected ..." */
+    size_t offset, size;  /* of the field */
+    /* Anything else that an accepted value must hold; complains and returns false when it does not.
+     */
+    bool (*check)(struct hb_config_reader *reader, int line, const char *path, const void *field);
+    const struct hb_config_choice *choices; /* ends with a NULL word */
+    const struct hb_config_schema *schema;  /* of a mapping, or of a list's elements */
+    size_t count_offset;                    /* of a list's count, uint32_t */
+    uint32_t min, max; /* value, milliseconds, bytes of text or elements of a list */
+    uint32_t preset;
+    enum hb_config_type type;
+    bool required;
+};
+
+struct hb_config_schema {
+    const char *what; /* "a pool" */
+    const struct hb_config_key *keys;
+    uint32_t keys_count;
+    size_t size;        /* of the object; 0: the fields are of the object around it */
+    size_t line_offset; /* of its `int line`; 0: it has none */
+};
+
+/* Reads a scalar into its field; false after a complaint. */
+bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_config_key *key,
+                          const yaml_node_t *node, const char *path, void *field);
+/* Stores a number into a field of 1, 2 or 4 bytes. */
+void hb_config_store(void *field, size_t size, uint32_t value);
+/* Checks for rows. */
+bool hb_config_check_prime(struct hb_config_reader *reader, int line, const char *path,
+                           const void *field);
+bool hb_config_check_unicast(struct hb_config_reader *reader, int line, const char *path,
+                             const void *field);
+bool hb_config_check_unicast_ipv4(struct hb_config_reader *reader, int line, const char *path,
+                                  const void *field);
+bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, const char *path,
+                                  const void *field);
+
+/* The line of a field, or `otherwise` when the file does not have the key. */
+int hb_config_line_of(const struct hb_config_reader *reader, const void *field, int otherwise);
+/* False when the file has a value that was refused. */
+bool hb_config_is_good(const struct hb_config_reader *reader, const void *field);
+
+/* config_unique.c */
+
+/* Something that must be unique, and where it is. */
+struct hb_config_entry {
+    const char *name; /* or NULL: compare the address, then `rest` */
+    const struct hb_address *address;
+    uint32_t rest; /* protocol and port */
+    uint32_t pool; /* for backends */
+    uint32_t index;
+    int line;
+};
+/* By key, equal keys in the order of the file; for qsort(). */
+int hb_config_compare_entries(const void *left, const void *right);
+/* `entries` has room for as many as there are backends, pools and services. */
+void hb_config_check_unique(struct hb_config_reader *reader, struct hb_config_entry *entries);
+
+/* config_rules.c */
+void hb_config_apply_rules(struct hb_config_reader *reader);
+
+/* config.c: reads an open regular file whole. `before` is its fstat(): when the file is not the
+ * same afterwards, -EAGAIN. Returns 0 and a zero-terminated text that the caller frees, or a
+ * negative errno. */
+int hb_config_read_file(int fd, const struct stat *before, char **text, size_t *size);
+
+#endif

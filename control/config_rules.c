@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config_rules.c: what must hold between keys, after each of them was read by itself.
+ *
+ * Fields that the schema refused are empty here and are passed over.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_internal.h"
+#include "hashing/table_builder.h"
+
+/* A table with this many slots for each backend keeps shares within 1 % of the weights. */
+#define SLOTS_PER_BACKEND 100
+
+/* The index of the pool of this name, or -1. */
+static int find_pool(const struct hb_config_entry *pools, uint32_t count, const char *name)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        int order = strcmp(pools[middle].name, name);
+
+        if (order == 0)
+            return (int)pools[middle].index;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+static void complain_unknown_pool(struct hb_config_reader *reader, uint32_t service,
+                                  const struct hb_config_place *place)
+{
+    const struct hb_config *config = reader->config;
+    char path[HB_CONFIG_PATH];
+
+    snprintf(path, sizeof(path), "services[%u].pool", service);
+    /* Comparing with every pool is only for people, who mend a few at a time. */
+    for (uint32_t i = 0; i < config->pools_count && reader->errors < 20; i++) {
+        if (config->pools[i].name[0] == '\0' ||
+            !hb_config_is_close(config->pools[i].name, place->text))
+            continue;
+        hb_config_complain(reader, place->line, path,
+                           "no pool is named \"%s\"; did you mean \"%s\"?", place->text,
+                           config->pools[i].name);
+        return;
+    }
+    hb_config_complain(reader, place->line, path,
+                       "no pool is named \"%s\"; add it under \"pools\" or name one of those",
+                       place->text);
+}
+
+/* By name. Returns how many have one. */
+static uint32_t sort_pools(const struct hb_config *config, struct hb_config_entry *pools)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < config->pools_count; i++) {
+        if (config->pools[i].name[0] != '\0')
+            pools[count++] = (struct hb_config_entry){.name = config->pools[i].name, .index = i};
+    }
+    qsort(pools, count, sizeof(*pools), hb_config_compare_entries);
+    return count;
+}
+
+/* What a pool has in place of its first service: there is none; or some service's pool could not be
+ * found, and it may be this one. */
+#define NO_SERVICE      UINT32_MAX
+#define UNKNOWN_SERVICE (UINT32_MAX - 1)
+
+/* Gives every service its pool's index, and every pool its first service. */
+static void resolve_pools(struct hb_config_reader *reader, const struct hb_config_entry *pools,
+                          uint32_t pools_count, uint32_t *first_service)
+{
+    struct hb_config *config = reader->config;
+    bool all_found = config->services_count > 0;
+
+    for (uint32_t i = 0; i < config->pools_count; i++)
+        first_service[i] = NO_SERVICE;
+    for (uint32_t i = 0; i < config->services_count; i++) {
+        struct hb_service_config *service = &config->services[i];
+        const struct hb_config_place *place = hb_config_find_place(reader, &service->pool);
+        bool named = place != NULL && place->good;
+        int pool = named ? find_pool(pools, pools_count, place->text) : -1;
+
+        if (pool < 0) {
+            if (named)
+                complain_unknown_pool(reader, i, place);
+            all_found = false;
+            continue;
+        }
+        service->pool = (uint32_t)pool;
+        if (first_service[pool] == NO_SERVICE)
+            first_service[pool] = i;
+    }
+    for (uint32_t i = 0; !all_found && i < config->pools_count; i++) {
+        if (first_service[i] == NO_SERVICE)
+            first_service[i] = UNKNOWN_SERVICE;
+    }
+}
+
+static void check_table_size(struct hb_config_reader *reader, uint32_t pool_index)
+{
+    const struct hb_pool_config *pool = &reader->config->pools[pool_index];
+    int line = hb_config_line_of(reader, &pool->table_size, pool->line);
+    uint32_t weighted = 0, lightest = UINT32_MAX;
+    uint64_t weights = 0, good;
+    char path[HB_CONFIG_PATH];
+
+    for (uint32_t i = 0; i < pool->backends_count; i++) {
+        uint32_t weight = pool->backends[i].weight;
+
+        weighted += weight > 0;
+        weights += weight;
+        lightest = weight > 0 && weight < lightest ? weight : lightest;
+    }
+    if (weighted == 0 || !hb_config_is_good(reader, &pool->table_size))
+        return;
+    snprintf(path, sizeof(path), "pools[%u].table_size", pool_index);
+    if (pool->table_size < weighted) {
+        hb_config_complain(reader, line, path,
+                           "%" PRIu32 " slots are too few for %" PRIu32 " backends with a weight; "
+                           "the smallest prime that will do is %" PRIu32,
+                           pool->table_size, weighted, hb_prime_above(weighted));
+        return;
+    }
+    good = (uint64_t)weighted * SLOTS_PER_BACKEND;
+    if (pool->table_size < good && good <= HB_TABLE_SLOTS_MAX)
+        hb_config_warn(reader, line, path,
+                       "%" PRIu32 " slots for %" PRIu32 " backend%s: shares can be off by about "
+                       "%.1f %%; %" PRIu32 " or more keeps that below 1 %%",
+                       pool->table_size, weighted, weighted == 1 ? "" : "s",
+                       100.0 * weighted / pool->table_size, hb_prime_above((uint32_t)good));
+    else if (pool->table_size < good)
+        hb_config_warn(reader, line, path,
+                       "%" PRIu32 " slots for %" PRIu32 " backends: shares can be off by about "
+                       "%.1f %%, and the largest table has %d; divide them among several pools",
+                       pool->table_size, weighted, 100.0 * weighted / pool->table_size,
+                       HB_TABLE_SLOTS_MAX);
+    if ((uint64_t)pool->table_size * lightest < weights)
+        hb_config_warn(reader, line, path,
+                       "a backend of weight %" PRIu32 " has a share of less than one slot and gets "
+                       "one all the same; bring the weights closer together or use a larger table",
+                       lightest);
+}
+
+static void check_weights(struct hb_config_reader *reader, uint32_t pool_index)
+{
+    const struct hb_pool_config *pool = &reader->config->pools[pool_index];
+    char path[HB_CONFIG_PATH];
+
+    for (uint32_t i = 0; i < pool->backends_count; i++) {
+        if (pool->backends[i].weight > 0)
+            return;
+    }
+    if (pool->backends_count == 0)
+        return;
+    snprintf(path, sizeof(path), "pools[%u]", pool_index);
+    hb_config_warn(reader, pool->line, path,
+                   "every backend has weight 0, so new flows are dropped; give one a weight");
+}
+
+static void check_health(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service)
+{
+    const struct hb_config *config = reader->config;
+    const struct hb_pool_config *pool = &config->pools[pool_index];
+    const struct hb_health_config *health = &pool->health;
+    char path[HB_CONFIG_PATH];
+
+    if (health->type == HB_HEALTH_NONE)
+        return;
+    snprintf(path, sizeof(path), "pools[%u].health", pool_index);
+    if (health->timeout_ms >= health->interval_ms &&
+        hb_config_is_good(reader, &health->timeout_ms) &&
+        hb_config_is_good(reader, &health->interval_ms))
+        hb_config_complain(
+            reader,
+            hb_config_line_of(reader, &health->timeout_ms,
+                              hb_config_line_of(reader, &health->interval_ms, pool->line)),
+            path,
+            "the timeout (%" PRIu32 " ms) must be less than the interval "
+            "(%" PRIu32 " ms)",
+            health->timeout_ms, health->interval_ms);
+    if (health->port != 0 || !hb_config_is_good(reader, &health->port))
+        return;
+    if (service == NO_SERVICE)
+        hb_config_complain(reader, pool->line, path,
+                           "no service uses this pool, so there is no port to check; add "
+                           "\"port\" here or a service");
+    else if (service < UNKNOWN_SERVICE && config->services[service].protocol == HB_PROTOCOL_UDP)
+        hb_config_warn(reader, pool->line, path,
+                       "TCP port %u is checked because the first service of this pool is there, "
+                       "but that service is UDP; set \"port\" if nothing accepts TCP on it",
+                       config->services[service].port);
+}
+
+static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service)
+{
+    const struct hb_pool_config *pool = &reader->config->pools[pool_index];
+    char path[HB_CONFIG_PATH];
+
+    check_table_size(reader, pool_index);
+    check_weights(reader, pool_index);
+    check_health(reader, pool_index, service);
+    snprintf(path, sizeof(path), "pools[%u]", pool_index);
+    if (service == NO_SERVICE)
+        hb_config_warn(reader, pool->line, path, "no service uses it");
+}
+
+/* ---- addresses with two meanings ---- */
+
+/* Reports `address` at `line` if it is one of the balancer's own tunnel sources. */
+static void check_not_source(struct hb_config_reader *reader, const struct hb_address *address,
+                             int line, const char *path)
+{
+    const struct hb_config *config = reader->config;
+    const struct hb_address *sources[] = {&config->tunnel_source, &config->tunnel_source6};
+    char text[HB_ADDRESS_TEXT];
+
+    for (int i = 0; i < 2; i++) {
+        if (address->family == 0 || hb_address_compare(address, sources[i]) != 0)
+            continue;
+        hb_config_complain(reader, line, path,
+                           "%s is the tunnel source at line %d, the balancer's own address; use "
+                           "another",
+                           hb_address_print(address, text),
+                           hb_config_line_of(reader, sources[i], 0));
+    }
+}
+
+/* The first of the sorted entries that has this address, or NULL. */
+static const struct hb_config_entry *find_address(const struct hb_config_entry *entries,
+                                                  uint32_t count, const struct hb_address *address)
+{
+    uint32_t low = 0, high = count;
+
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+
+        if (hb_address_compare(entries[middle].address, address) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < count && hb_address_compare(entries[low].address, address) == 0)
+        return &entries[low];
+    return NULL;
+}
+
+static void check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
+                       uint32_t count)
+{
+    const struct hb_config *config = reader->config;
+
+    for (uint32_t i = 0; i < config->services_count; i++) {
+        const struct hb_service_config *service = &config->services[i];
+        char path[HB_CONFIG_PATH], text[HB_ADDRESS_TEXT];
+        int line = hb_config_line_of(reader, &service->vip, service->line);
+        const struct hb_config_entry *same;
+
+        if (service->vip.family == 0)
+            continue;
+        snprintf(path, sizeof(path), "services[%u].vip", i);
+        check_not_source(reader, &service->vip, line, path);
+        same = find_address(backends, count, &service->vip);
+        if (same != NULL)
+            hb_config_complain(reader, line, path,
+                               "%s is the address of a backend at line %d too; its tunnel would "
+                               "lead back here, so use another address for one of them",
+                               hb_address_print(&service->vip, text), same->line);
+    }
+}
+
+/* `entries` has room for every backend of the file. */
+static void check_addresses(struct hb_config_reader *reader, struct hb_config_entry *entries)
+{
+    const struct hb_config *config = reader->config;
+    uint32_t count = 0;
+
+    for (uint32_t p = 0; p < config->pools_count; p++) {
+        const struct hb_pool_config *pool = &config->pools[p];
+
+        for (uint32_t i = 0; i < pool->backends_count; i++) {
+            const struct hb_backend_config *backend = &pool->backends[i];
+            char path[HB_CONFIG_PATH];
+            int line;
+
+            if (backend->address.family == 0)
+                continue;
+            line = hb_config_line_of(reader, &backend->address, backend->line);
+            snprintf(path, sizeof(path), "pools[%u].backends[%u].address", p, i);
+            check_not_source(reader, &backend->address, line, path);
+            entries[count++] = (struct hb_config_entry){
+                .address = &backend->address, .pool = p, .index = i, .line = line};
+        }
+    }
+    qsort(entries, count, sizeof(*entries), hb_config_compare_entries);
+    check_vips(reader, entries, count);
+}
+
+static uint64_t count_backends(const struct hb_config *config)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < config->pools_count; i++)
+        total += config->pools[i].backends_count;
+    return total;
+}
+
+void hb_config_apply_rules(struct hb_config_reader *reader)
+{
+    const struct hb_config *config = reader->config;
+    uint64_t backends = count_backends(config);
+    uint64_t room = backends + config->pools_count + config->services_count + 1;
+    struct hb_config_entry *pools = calloc(config->pools_count + 1, sizeof(*pools));
+    uint32_t *first_service = calloc(config->pools_count + 1, sizeof(*first_service));
+    struct hb_config_entry *entries = calloc(room, sizeof(*entries));
+
+    if (pools == NULL || first_service == NULL || entries == NULL) {
+        reader->no_memory = true;
+        goto free_all;
+    }
+    if (backends > HB_BACKENDS_MAX)
+        hb_config_complain(reader, 0, "pools",
+                           "%" PRIu64 " backends in all, but the limit is %d; remove some",
+                           backends, HB_BACKENDS_MAX);
+    hb_config_check_unique(reader, entries);
+    resolve_pools(reader, pools, sort_pools(config, pools), first_service);
+    for (uint32_t i = 0; i < config->pools_count; i++)
+        check_pool(reader, i, first_service[i]);
+    check_addresses(reader, entries);
+free_all:
+    free(entries);
+    free(first_service);
+    free(pools);
+}

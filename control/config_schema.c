@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * config_schema.c: what a configuration file may say, one row a key.
+ *
+ * The rows are read by one walk over the nodes of libyaml's document. libcyaml, which fills structs
+ * from such a table too, does not keep where a value stood; here every complaint names a line, and
+ * a duplicate names both.
+ *
+ * When a value is refused the walk goes on: its field keeps the preset (or stays empty), and its
+ * place is marked as not good, so that the rules do not complain about what nobody wrote.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_internal.h"
+
+#define ROWS(rows)          .keys = (rows), .keys_count = sizeof(rows) / sizeof((rows)[0])
+#define FIELD(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
+#define EXPECT_NAME "a name of 1 to 63 letters, digits and . _ -"
+
+static const struct hb_config_choice algorithms[] = {
+    {"maglev", HB_ALGORITHM_MAGLEV},
+    {"ring", 0},
+    {"rendezvous", 0},
+    {"jump", 0},
+    {"modulo", 0},
+    {NULL, 0},
+};
+
+static const struct hb_config_choice forwardings[] = {
+    {"ipip", HB_FORWARDING_IPIP},
+    {"gue", 0},
+    {"gre", 0},
+    {"vxlan", 0},
+    {"l2", 0},
+    {"l3dsr", 0},
+    {"nat", 0},
+    {NULL, 0},
+};
+
+static const struct hb_config_choice health_types[] = {
+    {"tcp", HB_HEALTH_TCP},
+    {"none", HB_HEALTH_NONE},
+    {"http", 0},
+    {"https", 0},
+    {"udp", 0},
+    {NULL, 0},
+};
+
+static const struct hb_config_choice protocols[] = {
+    {"tcp", HB_PROTOCOL_TCP},
+    {"udp", HB_PROTOCOL_UDP},
+    {NULL, 0},
+};
+
+/* clang-format off */
+static const struct hb_config_key tunnel_keys[] = {
+    {.name = "source", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_config, tunnel_source),
+     .expected = "the IPv4 address that tunnels to IPv4 backends come from",
+     .check = hb_config_check_unicast_ipv4},
+    {.name = "source6", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_config, tunnel_source6),
+     .expected = "the IPv6 address that tunnels to IPv6 backends come from",
+     .check = hb_config_check_unicast_ipv6},
+};
+
+static const struct hb_config_key health_keys[] = {
+    {.name = "type", .type = HB_CONFIG_CHOICE, FIELD(struct hb_health_config, type),
+     .expected = "tcp or none", .choices = health_types, .preset = HB_HEALTH_TCP},
+    {.name = "port", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, port),
+     .expected = "a port from 1 to 65535", .min = 1, .max = 65535},
+    {.name = "interval", .type = HB_CONFIG_DURATION, FIELD(struct hb_health_config, interval_ms),
+     .expected = "a time from 10ms to 60m, such as 500ms or 1s", .min = 10, .max = 3600000,
+     .preset = 1000},
+    {.name = "timeout", .type = HB_CONFIG_DURATION, FIELD(struct hb_health_config, timeout_ms),
+     .expected = "a time from 1ms to 60m, such as 500ms or 1s", .min = 1, .max = 3600000,
+     .preset = 500},
+    {.name = "rise", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, rise),
+     .expected = "a count from 1 to 1000", .min = 1, .max = 1000, .preset = 2},
+    {.name = "fall", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, fall),
+     .expected = "a count from 1 to 1000", .min = 1, .max = 1000, .preset = 3},
+};
+
+static const struct hb_config_key backend_keys[] = {
+    {.name = "name", .type = HB_CONFIG_NAME, FIELD(struct hb_backend_config, name),
+     .expected = EXPECT_NAME, .required = true},
+    {.name = "address", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_backend_config, address),
+     .expected = "an IPv4 or IPv6 address", .check = hb_config_check_unicast, .required = true},
+    {.name = "weight", .type = HB_CONFIG_NUMBER, FIELD(struct hb_backend_config, weight),
+     .expected = "a whole number from 0 to 65535", .min = 0, .max = 65535, .preset = 1},
+};
+
+static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
+                                                      ROWS(tunnel_keys)};
+static const struct hb_config_schema health_schema = {
+    .what = "a health check such as { type: tcp, interval: 1s }", ROWS(health_keys)};
+static const struct hb_config_schema backend_schema = {
+    .what = "a backend such as { name: web1, address: 198.51.100.11 }", ROWS(backend_keys),
+    .size = sizeof(struct hb_backend_config),
+    .line_offset = offsetof(struct hb_backend_config, line)};
+
+static const struct hb_config_key pool_keys[] = {
+    {.name = "name", .type = HB_CONFIG_NAME, FIELD(struct hb_pool_config, name),
+     .expected = EXPECT_NAME, .required = true},
+    {.name = "algorithm", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, algorithm),
+     .expected = "maglev", .choices = algorithms, .preset = HB_ALGORITHM_MAGLEV},
+    {.name = "table_size", .type = HB_CONFIG_NUMBER, FIELD(struct hb_pool_config, table_size),
+     .expected = "a prime from 7 to 5000011, such as 65537", .check = hb_config_check_prime,
+     .min = HB_TABLE_SLOTS_MIN, .max = HB_TABLE_SLOTS_MAX, .preset = 65537},
+    {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
+     .expected = "ipip", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
+    {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
+     .schema = &health_schema},
+    {.name = "backends", .type = HB_CONFIG_LIST, FIELD(struct hb_pool_config, backends),
+     .count_offset = offsetof(struct hb_pool_config, backends_count), .schema = &backend_schema,
+     .expected = "a list of at least one backend", .max = HB_BACKENDS_MAX, .required = true},
+};
+
+static const struct hb_config_key service_keys[] = {
+    {.name = "name", .type = HB_CONFIG_NAME, FIELD(struct hb_service_config, name),
+     .expected = EXPECT_NAME, .required = true},
+    {.name = "vip", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_service_config, vip),
+     .expected = "an IPv4 or IPv6 address", .check = hb_config_check_unicast, .required = true},
+    {.name = "protocol", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, protocol),
+     .expected = "tcp or udp", .choices = protocols, .required = true},
+    {.name = "port", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, port),
+     .expected = "a port from 1 to 65535", .min = 1, .max = 65535, .required = true},
+    {.name = "pool", .type = HB_CONFIG_REFERENCE, FIELD(struct hb_service_config, pool),
+     .expected = "the name of a pool", .required = true},
+};
+
+static const struct hb_config_schema pool_schema = {
+    .what = "a pool with name and backends", ROWS(pool_keys),
+    .size = sizeof(struct hb_pool_config), .line_offset = offsetof(struct hb_pool_config, line)};
+static const struct hb_config_schema service_schema = {
+    .what = "a service with name, vip, protocol, port and pool", ROWS(service_keys),
+    .size = sizeof(struct hb_service_config),
+    .line_offset = offsetof(struct hb_service_config, line)};
+
+static const struct hb_config_key root_keys[] = {
+    {.name = "seed", .type = HB_CONFIG_SECRET, FIELD(struct hb_config, seed),
+     .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
+     .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
+    {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "pools", .type = HB_CONFIG_LIST, FIELD(struct hb_config, pools),
+     .count_offset = offsetof(struct hb_config, pools_count), .schema = &pool_schema,
+     .expected = "a list of at least one pool", .max = HB_POOLS_MAX, .required = true},
+    {.name = "services", .type = HB_CONFIG_LIST, FIELD(struct hb_config, services),
+     .count_offset = offsetof(struct hb_config, services_count), .schema = &service_schema,
+     .expected = "a list of at least one service", .max = HB_SERVICES_MAX, .required = true},
+};
+static const struct hb_config_schema root_schema = {
+    .what = "a mapping with seed, pools and services", ROWS(root_keys)};
+/* clang-format on */
+
+#define KEYS_MAX 8 /* of one schema */
+
+static int line_of(const yaml_node_t *node)
+{
+    return (int)node->start_mark.line + 1;
+}
+
+static void set_presets(const struct hb_config_schema *schema, uint8_t *object)
+{
+    for (uint32_t i = 0; i < schema->keys_count; i++) {
+        const struct hb_config_key *key = &schema->keys[i];
+
+        if (key->type == HB_CONFIG_MAPPING)
+            set_presets(key->schema, object + key->offset);
+        else if (key->preset != 0)
+            hb_config_store(object + key->offset, key->size, key->preset);
+    }
+}
+
+static const char *join_path(char *joined, const char *path, const char *name)
+{
+    snprintf(joined, HB_CONFIG_PATH, "%s%s%s", path, path[0] != '\0' ? "." : "", name);
+    return joined;
+}
+
+static void complain_unknown(struct hb_config_reader *reader, const struct hb_config_schema *schema,
+                             const yaml_node_t *node, const char *path)
+{
+    const char *name = (const char *)node->data.scalar.value;
+    char quoted[HB_CONFIG_QUOTED], known[256] = "";
+
+    hb_config_quote(name, quoted);
+    for (uint32_t i = 0; i < schema->keys_count; i++) {
+        const char *other = schema->keys[i].name;
+
+        if (hb_config_is_close(other, name)) {
+            hb_config_complain(reader, line_of(node), path,
+                               "unknown key \"%s\"; did you mean \"%s\"?", quoted, other);
+            return;
+        }
+        snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+                 i == 0 ? "" : (i + 1 == schema->keys_count ? " and " : ", "), other);
+    }
+    hb_config_complain(reader, line_of(node), path, "unknown key \"%s\"; the keys here are %s",
+                       quoted, known);
+}
+
+static void read_mapping(struct hb_config_reader *reader, const struct hb_config_schema *schema,
+                         const yaml_node_t *node, const char *path, uint8_t *object);
+
+/* A list: refused as a whole when it is empty or over the limit, so nothing half-read remains. */
+static void read_list(struct hb_config_reader *reader, const struct hb_config_key *key,
+                      const yaml_node_t *node, const char *path, uint8_t *object)
+{
+    const struct hb_config_schema *schema = key->schema;
+    const yaml_node_item_t *item;
+    uint8_t *elements;
+    size_t count;
+
+    if (node->type != YAML_SEQUENCE_NODE) {
+        hb_config_complain(reader, line_of(node), path, "expected %s; each starts with \"- \"",
+                           key->expected);
+        return;
+    }
+    item = node->data.sequence.items.start;
+    count = (size_t)(node->data.sequence.items.top - item);
+    if (count == 0 || count > key->max) {
+        if (count == 0)
+            hb_config_complain(reader, line_of(node), path, "the list is empty; expected %s",
+                               key->expected);
+        else
+            hb_config_complain(reader, line_of(node), path,
+                               "%zu entries, but the limit is %u; remove some", count, key->max);
+        return;
+    }
+    elements = calloc(count, schema->size);
+    if (elements == NULL) {
+        reader->no_memory = true;
+        return;
+    }
+    memcpy(object + key->offset, &elements, sizeof(elements));
+    hb_config_store(object + key->count_offset, sizeof(uint32_t), (uint32_t)count);
+    for (size_t i = 0; i < count; i++) {
+        char element_path[HB_CONFIG_PATH];
+
+        snprintf(element_path, sizeof(element_path), "%.160s[%zu]", path, i);
+        set_presets(schema, elements + i * schema->size);
+        read_mapping(reader, schema, yaml_document_get_node(reader->document, item[i]),
+                     element_path, elements + i * schema->size);
+    }
+}
+
+static void read_key(struct hb_config_reader *reader, const struct hb_config_key *key,
+                     const yaml_node_t *node, const char *path, uint8_t *object)
+{
+    void *field = object + key->offset;
+    bool good;
+
+    switch (key->type) {
+    case HB_CONFIG_MAPPING:
+        read_mapping(reader, key->schema, node, path, field);
+        break;
+    case HB_CONFIG_LIST:
+        read_list(reader, key, node, path, object);
+        break;
+    default:
+        good = hb_config_read_value(reader, key, node, path, field) &&
+               (key->check == NULL || key->check(reader, line_of(node), path, field));
+        hb_config_add_place(reader, field, node, good);
+        if (!good) { /* nothing of it remains */
+            memset(field, 0, key->size);
+            if (key->preset != 0)
+                hb_config_store(field, key->size, key->preset);
+        }
+    }
+}
+
+/* The index of the row that a key of the file belongs to, or keys_count after a complaint. */
+static uint32_t find_key(struct hb_config_reader *reader, const struct hb_config_schema *schema,
+                         const yaml_node_t *node, const char *path)
+{
+    if (node->type != YAML_SCALAR_NODE) {
+        hb_config_complain(reader, line_of(node), path, "expected a key, found a list or mapping");
+        return schema->keys_count;
+    }
+    for (uint32_t i = 0; i < schema->keys_count; i++) {
+        if (strcmp((const char *)node->data.scalar.value, schema->keys[i].name) == 0)
+            return i;
+    }
+    complain_unknown(reader, schema, node, path);
+    return schema->keys_count;
+}
+
+static void read_mapping(struct hb_config_reader *reader, const struct hb_config_schema *schema,
+                         const yaml_node_t *node, const char *path, uint8_t *object)
+{
+    int seen[KEYS_MAX] = {0}; /* line of each key */
+    char key_path[HB_CONFIG_PATH];
+    int line = line_of(node);
+
+    if (schema->line_offset != 0)
+        memcpy(object + schema->line_offset, &line, sizeof(line));
+    if (node->type != YAML_MAPPING_NODE) {
+        hb_config_complain(reader, line, path, "expected %s", schema->what);
+        return;
+    }
+    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+         pair < node->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *name = yaml_document_get_node(reader->document, pair->key);
+        uint32_t row = find_key(reader, schema, name, path);
+
+        if (row == schema->keys_count)
+            continue;
+        join_path(key_path, path, schema->keys[row].name);
+        if (seen[row] != 0) {
+            hb_config_complain(reader, line_of(name), key_path,
+                               "it is given already at line %d; remove one of them", seen[row]);
+            continue;
+        }
+        seen[row] = line_of(name);
+        read_key(reader, &schema->keys[row], yaml_document_get_node(reader->document, pair->value),
+                 key_path, object);
+    }
+    for (uint32_t i = 0; i < schema->keys_count; i++) {
+        if (schema->keys[i].required && seen[i] == 0)
+            hb_config_complain(reader, line, path, "\"%s\" is missing; expected %s",
+                               schema->keys[i].name, schema->keys[i].expected);
+    }
+}
+
+void hb_config_apply_schema(struct hb_config_reader *reader)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(reader->document);
+
+    _Static_assert(sizeof(pool_keys) / sizeof(pool_keys[0]) <= KEYS_MAX, "KEYS_MAX is too small");
+    _Static_assert(sizeof(health_keys) / sizeof(health_keys[0]) <= KEYS_MAX, "KEYS_MAX too small");
+    set_presets(&root_schema, (uint8_t *)reader->config);
+    read_mapping(reader, &root_schema, root, "", (uint8_t *)reader->config);
+}

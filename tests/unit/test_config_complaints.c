@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a configuration is refused for, one row a fault: a line of a good configuration is replaced,
+ * and one complaint must come, word for word.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "config_fixture.h"
+
+struct row {
+    int line;
+    const char *replacement;
+    const char *complaint; /* NULL: accepted, without a warning */
+};
+
+#define BACKEND "      - { name: web1, address: 198.51.100.11 }\n"
+#define SERVICE "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }\n"
+
+/* Every row must give exactly its complaint and no configuration. */
+static void check_rows(const struct row *rows, size_t count, bool warning)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct complaints complaints = {0};
+        char *text = edit_base(rows[i].line, rows[i].replacement);
+        struct hb_config *config = parse(text, &complaints);
+        bool expect_config = rows[i].complaint == NULL || warning;
+        int expect_count = rows[i].complaint != NULL;
+
+        if ((config != NULL) != expect_config || complaints.count != expect_count ||
+            (rows[i].complaint != NULL &&
+             !has_complaint(&complaints, warning, rows[i].complaint))) {
+            print_complaints(&complaints);
+            fail_msg("row %zu, \"%s\": expected \"%s\"", i, rows[i].replacement,
+                     rows[i].complaint != NULL ? rows[i].complaint : "no complaint");
+        }
+        hb_config_free(config);
+        drop_complaints(&complaints);
+        free(text);
+    }
+}
+
+#define CHECK_ROWS(rows, warning) check_rows(rows, sizeof(rows) / sizeof((rows)[0]), warning)
+
+/* clang-format off */
+#define SEED_EXPECTED "expected a secret of 8 to 63 characters, the same on all balancers of a fleet"
+
+static const struct row seed_rows[] = {
+    {1, "seed: 12345678", NULL}, /* looks like a number, is a text */
+    {1, "seed: \"01234567\"", NULL},
+    {1, "seed: 012345678901234567890123456789012345678901234567890123456789012", NULL},
+    {1, "seed: 0123456789012345678901234567890123456789012345678901234567890123",
+     "t:1: seed: " SEED_EXPECTED ", found 64"},
+    {1, "seed: 1234567", "t:1: seed: " SEED_EXPECTED ", found 7"},
+    {1, "seed: \"\"", "t:1: seed: " SEED_EXPECTED ", found 0"},
+    {1, "seed:", "t:1: seed: it has no value; " SEED_EXPECTED},
+    {1, "seed: null", "t:1: seed: it has no value; " SEED_EXPECTED},
+    {1, "# no seed", "t:2: \"seed\" is missing; " SEED_EXPECTED},
+    {1, "seed: \"0123 4567\"", "t:1: seed: " SEED_EXPECTED "; character 5 is a space or not ASCII"},
+    {1, "seed: \"0123456\xc3\xa9\"",
+     "t:1: seed: " SEED_EXPECTED "; character 8 is a space or not ASCII"},
+    {1, "seed: \"01234567\\n\"",
+     "t:1: seed: " SEED_EXPECTED "; character 9 is a space or not ASCII"},
+    {1, "seed: \"01234567\\0\"", "t:1: seed: " SEED_EXPECTED ", found 9"},
+    {1, "seed: [a, b]", "t:1: seed: " SEED_EXPECTED ", found a list"},
+    {1, "seed: { a: b }", "t:1: seed: " SEED_EXPECTED ", found a mapping"},
+};
+
+static const struct row tunnel_rows[] = {
+    {1, "seed: 0123456789abcdef\ntunnel: { source: 198.51.100.10, source6: \"2001:db8::10\" }", NULL},
+    {1, "seed: 0123456789abcdef\ntunnel: { source: \"2001:db8::10\" }",
+     "t:2: tunnel.source: expected an IPv4 address, but 2001:db8::10 is IPv6; the IPv6 source is source6"},
+    {1, "seed: 0123456789abcdef\ntunnel: { source6: 198.51.100.10 }",
+     "t:2: tunnel.source6: expected an IPv6 address, but 198.51.100.10 is IPv4; the IPv4 source is source"},
+    {1, "seed: 0123456789abcdef\ntunnel: { source: 127.0.0.1 }",
+     "t:2: tunnel.source: expected the unicast address of a host or a service, but 127.0.0.1 is loopback "
+     "(127.0.0.0/8)"},
+    {1, "seed: 0123456789abcdef\ntunnel: 198.51.100.10",
+     "t:2: tunnel: expected a mapping of source and source6"},
+};
+
+#define PRIME_EXPECTED "t:4: pools[0].table_size: expected a prime from 7 to 5000011, such as 65537, found "
+
+/* BL-60 */
+static const struct row table_size_rows[] = {
+    {4, "    table_size: 0", PRIME_EXPECTED "\"0\""},
+    {4, "    table_size: 1", PRIME_EXPECTED "\"1\""},
+    {4, "    table_size: 2", PRIME_EXPECTED "\"2\""},
+    {4, "    table_size: 3", PRIME_EXPECTED "\"3\""},
+    {4, "    table_size: 4", PRIME_EXPECTED "\"4\""},
+    {4, "    table_size: 100",
+     "t:4: pools[0].table_size: 100 is not prime; the nearest primes are 97 and 101"},
+    {4, "    table_size: 256",
+     "t:4: pools[0].table_size: 256 is not prime; the nearest primes are 251 and 257"},
+    {4, "    table_size: 65536",
+     "t:4: pools[0].table_size: 65536 is not prime; the nearest primes are 65521 and 65537"},
+    {4, "    table_size: 65537", NULL},
+    {4, "    table_size: 65537 ", NULL}, /* YAML drops the space */
+    {4, "    table_size: 65538",
+     "t:4: pools[0].table_size: 65538 is not prime; the nearest primes are 65537 and 65539"},
+    {4, "    table_size: 5000011", NULL},
+    {4, "    table_size: 5000012", PRIME_EXPECTED "\"5000012\""},
+    {4, "    table_size: 2147483647", PRIME_EXPECTED "\"2147483647\""},
+    {4, "    table_size: 2147483648", PRIME_EXPECTED "\"2147483648\""},
+    {4, "    table_size: 4294967291", PRIME_EXPECTED "\"4294967291\""},
+    {4, "    table_size: 4295032833", PRIME_EXPECTED "\"4295032833\""}, /* 65537 in 32 bits */
+    {4, "    table_size: 18446744073709617153", PRIME_EXPECTED "\"18446744073709617153\""},
+    {4, "    table_size: -1", PRIME_EXPECTED "\"-1\""},
+    {4, "    table_size: \"65537 \"", PRIME_EXPECTED "\"65537 \" in quotes; write it without"},
+    {4, "    table_size: \"65537\"", PRIME_EXPECTED "\"65537\" in quotes; write it without"},
+    {4, "    table_size: 65537.0", PRIME_EXPECTED "\"65537.0\""},
+    {4, "    table_size: 1e5", PRIME_EXPECTED "\"1e5\""},
+    {4, "    table_size: 065537", PRIME_EXPECTED "\"065537\""},
+    {4, "    table_size: 0x10001", PRIME_EXPECTED "\"0x10001\""},
+    {4, "    table_size: +65537", PRIME_EXPECTED "\"+65537\""},
+    {4, "    table_size: 65_537", PRIME_EXPECTED "\"65_537\""},
+    {4, "    table_size:", "t:4: pools[0].table_size: it has no value; expected a prime from 7 to "
+     "5000011, such as 65537"},
+};
+
+#define WEIGHT_EXPECTED "t:7: pools[0].backends[0].weight: expected a whole number from 0 to 65535, found "
+
+/* BL-66, BL-86 */
+static const struct row weight_rows[] = {
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 1 }", NULL},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 65535 }", NULL},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 65536 }", WEIGHT_EXPECTED "\"65536\""},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: -1 }", WEIGHT_EXPECTED "\"-1\""},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 0.5 }", WEIGHT_EXPECTED "\"0.5\""},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: \"0\" }",
+     WEIGHT_EXPECTED "\"0\" in quotes; write it without"},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 4294967297 }",
+     WEIGHT_EXPECTED "\"4294967297\""},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: heavy }", WEIGHT_EXPECTED "\"heavy\""},
+};
+
+#define PORT_EXPECTED "t:9: services[0].port: expected a port from 1 to 65535, found "
+#define PORT(text)    "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: " text ", pool: web }"
+
+/* BL-86 */
+static const struct row port_rows[] = {
+    {9, PORT("0"), PORT_EXPECTED "\"0\""},
+    {9, PORT("1"), NULL},
+    {9, PORT("32768"), NULL},
+    {9, PORT("65535"), NULL},
+    {9, PORT("65536"), PORT_EXPECTED "\"65536\""},
+    {9, PORT("-1"), PORT_EXPECTED "\"-1\""},
+    {9, PORT("http"), PORT_EXPECTED "\"http\""},
+    {9, PORT("\"80\""), PORT_EXPECTED "\"80\" in quotes; write it without"},
+    {9, PORT("[80]"), "t:9: services[0].port: expected a port from 1 to 65535, found a list"},
+};
+
+#define TIME(text)      "    health: { interval: " text " }"
+#define TIME_EXPECTED   "t:5: pools[0].health.interval: expected a time from 10ms to 60m, such as 500ms or " \
+                        "1s, found "
+
+static const struct row health_rows[] = {
+    {5, TIME("1s"), NULL},
+    {5, TIME("501ms"), NULL},
+    {5, TIME("2m"), NULL},
+    {5, TIME("60m"), NULL},
+    {5, TIME("\"2m\""), NULL},
+    {5, TIME("61m"), TIME_EXPECTED "\"61m\""},
+    {5, TIME("9ms"), TIME_EXPECTED "\"9ms\""},
+    {5, TIME("0s"), TIME_EXPECTED "\"0s\""},
+    {5, TIME("5"), TIME_EXPECTED "\"5\"; add a unit: ms, s or m"},
+    {5, TIME("1h"), TIME_EXPECTED "\"1h\""},
+    {5, TIME("1.5s"), TIME_EXPECTED "\"1.5s\""},
+    {5, TIME("1 s"), TIME_EXPECTED "\"1 s\""},
+    {5, TIME("-1s"), TIME_EXPECTED "\"-1s\""},
+    {5, TIME("2147483648s"), TIME_EXPECTED "\"2147483648s\""},
+    {5, TIME("4294967296ms"), TIME_EXPECTED "\"4294967296ms\""}, /* BL-86: 0 in 32 bits */
+    {5, TIME("4294967297s"), TIME_EXPECTED "\"4294967297s\""},
+    {5, TIME("s"), TIME_EXPECTED "\"s\""},
+    {5, "    health: { rise: 0 }", "t:5: pools[0].health.rise: expected a count from 1 to 1000, found \"0\""},
+    {5, "    health: { fall: 1001 }",
+     "t:5: pools[0].health.fall: expected a count from 1 to 1000, found \"1001\""},
+    {5, "    health: { port: 65536 }",
+     "t:5: pools[0].health.port: expected a port from 1 to 65535, found \"65536\""},
+    {5, "    health: { type: http }",
+     "t:5: pools[0].health.type: \"http\" is not available in this version; expected tcp or none"},
+    {5, "    health: { type: ping }", "t:5: pools[0].health.type: expected tcp or none, found \"ping\""},
+    {5, "    health: { timeout: 1s }",
+     "t:5: pools[0].health: the timeout (1000 ms) must be less than the interval (1000 ms)"},
+    {5, "    health: { interval: 400ms }",
+     "t:5: pools[0].health: the timeout (500 ms) must be less than the interval (400 ms)"},
+    {5, "    health: { type: none, timeout: 1s }", NULL},
+    {5, "    health: {}", NULL},
+    {5, "    health:", "t:5: pools[0].health: expected a health check such as { type: tcp, interval: 1s }"},
+};
+
+static const struct row pool_rows[] = {
+    {3, "  - name: web\n    algorithm: maglev\n    forwarding: ipip", NULL},
+    {3, "  - name: web\n    algorithm: ring",
+     "t:4: pools[0].algorithm: \"ring\" is not available in this version; expected maglev"},
+    {3, "  - name: web\n    algorithm: rendezvous",
+     "t:4: pools[0].algorithm: \"rendezvous\" is not available in this version; expected maglev"},
+    {3, "  - name: web\n    algorithm: jump",
+     "t:4: pools[0].algorithm: \"jump\" is not available in this version; expected maglev"},
+    {3, "  - name: web\n    algorithm: modulo",
+     "t:4: pools[0].algorithm: \"modulo\" is not available in this version; expected maglev"},
+    {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, found \"Maglev\""},
+    {3, "  - name: web\n    forwarding: gue",
+     "t:4: pools[0].forwarding: \"gue\" is not available in this version; expected ipip"},
+    {3, "  - name: web\n    forwarding: l3dsr",
+     "t:4: pools[0].forwarding: \"l3dsr\" is not available in this version; expected ipip"},
+    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, found \"ipop\""},
+};
+
+static const struct row key_rows[] = {
+    {4, "    tablesize: 251", "t:4: pools[0]: unknown key \"tablesize\"; did you mean \"table_size\"?"},
+    {4, "    algo_rithm: maglev", "t:4: pools[0]: unknown key \"algo_rithm\"; did you mean \"algorithm\"?"},
+    {4, "    colour: red", "t:4: pools[0]: unknown key \"colour\"; the keys here are name, algorithm, "
+     "table_size, forwarding, health and backends"},
+    {4, "    <<: x", "t:4: pools[0]: unknown key \"<<\"; the keys here are name, algorithm, table_size, "
+     "forwarding, health and backends"},
+    {4, "    [a, b]: 251", "t:4: pools[0]: expected a key, found a list or mapping"},
+    {5, "    health: { tyqe: tcp }", "t:5: pools[0].health: unknown key \"tyqe\"; did you mean \"type\"?"},
+    {7, "      - { name: web1, address: 198.51.100.11, zone: b }",
+     "t:7: pools[0].backends[0]: unknown key \"zone\"; the keys here are name, address and weight"},
+    {4, "    table_size: 251\n    table_size: 1021",
+     "t:5: pools[0].table_size: it is given already at line 4; remove one of them"},
+    {1, "seed: 0123456789abcdef\nseed: 0123456789abcdef",
+     "t:2: seed: it is given already at line 1; remove one of them"},
+    {9, "  - { vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }",
+     "t:9: services[0]: \"name\" is missing; expected a name of 1 to 63 letters, digits and . _ -"},
+    {9, "  - { name: www, vip: 192.0.2.10, port: 80, pool: web }",
+     "t:9: services[0]: \"protocol\" is missing; expected tcp or udp"},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: sctp, port: 80, pool: web }",
+     "t:9: services[0].protocol: expected tcp or udp, found \"sctp\""},
+    {9, "  - www", "t:9: services[0]: expected a service with name, vip, protocol, port and pool"},
+    {9, "  []", "t:9: services: the list is empty; expected a list of at least one service"}, /* BL-91 */
+    {9, "  {}", "t:9: services: expected a list of at least one service; each starts with \"- \""},
+    {9, "", "t:8: services: expected a list of at least one service; each starts with \"- \""},
+    {7, "      []", "t:7: pools[0].backends: the list is empty; expected a list of at least one backend"},
+    {7, "      - web1", "t:7: pools[0].backends[0]: expected a backend such as { name: web1, address: "
+     "198.51.100.11 }"},
+};
+
+#define NAME_EXPECTED "t:7: pools[0].backends[0].name: expected a name of 1 to 63 letters, digits and . _ -, found "
+#define NAMED(text)   "      - { name: " text ", address: 198.51.100.11 }"
+#define DIGITS63      "012345678901234567890123456789012345678901234567890123456789012"
+
+static const struct row name_rows[] = {
+    {7, NAMED("a"), NULL},
+    {7, NAMED("Web-1_b.example"), NULL},
+    {7, NAMED("80"), NULL},
+    {7, NAMED(DIGITS63), NULL},
+    {7, NAMED(DIGITS63 "3"), NAME_EXPECTED "\"" DIGITS63 "3\""},
+    {7, NAMED("\"\""), NAME_EXPECTED "\"\""},
+    {7, NAMED("web 1"), NAME_EXPECTED "\"web 1\""},
+    {7, NAMED("web/1"), NAME_EXPECTED "\"web/1\""},
+    {7, NAMED("\"web1\\n\""), NAME_EXPECTED "\"web1?\""},
+    {7, NAMED("\"web1\\0x\""), NAME_EXPECTED "\"web1\""},
+    {7, NAMED("w\xc3\xa9" "b"), NAME_EXPECTED "\"w\xc3\xa9" "b\""},
+    {7, NAMED(DIGITS63 "345678"), NAME_EXPECTED "\"" DIGITS63 "34567...\""},
+    {7, NAMED(DIGITS63 "3456\xc3\xa9" "9"), NAME_EXPECTED "\"" DIGITS63 "3456...\""}, /* no half characters */
+    {7, NAMED("~"), "t:7: pools[0].backends[0].name: it has no value; expected a name of 1 to 63 letters, "
+     "digits and . _ -"},
+};
+
+#define ADDRESS_EXPECTED "t:7: pools[0].backends[0].address: expected an IPv4 or IPv6 address, found "
+#define UNICAST_EXPECTED "t:7: pools[0].backends[0].address: expected the unicast address of a host or a service, but "
+#define AT(text)         "      - { name: web1, address: " text " }"
+
+static const struct row address_rows[] = {
+    {7, AT("\"2001:db8::11\""), NULL},
+    {7, AT("2001:db8::11"), NULL},
+    {7, AT("198.51.100.011"), ADDRESS_EXPECTED "\"198.51.100.011\"; four numbers from 0 to 255 without "
+     "leading zeros (octal to some programs)"}, /* BL-75 */
+    {7, AT("198.51.100.256"), ADDRESS_EXPECTED "\"198.51.100.256\"; four numbers from 0 to 255 without "
+     "leading zeros (octal to some programs)"},
+    {7, AT("198.51.100.11/32"), ADDRESS_EXPECTED "\"198.51.100.11/32\"; write it without a prefix length"},
+    {7, AT("\"198.51.100.11:80\""),
+     ADDRESS_EXPECTED "\"198.51.100.11:80\"; write it without brackets or port"}, /* BL-63 */
+    {7, AT("\"[2001:db8::11]\""),
+     ADDRESS_EXPECTED "\"[2001:db8::11]\"; write it without brackets or port"},
+    {7, AT("fe80::1%eth0"),
+     ADDRESS_EXPECTED "\"fe80::1%eth0\"; an address with an interface cannot be used"},
+    {7, AT("web1.example.com"),
+     ADDRESS_EXPECTED "\"web1.example.com\"; names are not looked up, write the address itself"}, /* BL-75 */
+    {7, AT("0.0.0.0"), UNICAST_EXPECTED "0.0.0.0 is unspecified (0.0.0.0/8)"},
+    {7, AT("127.1.2.3"), UNICAST_EXPECTED "127.1.2.3 is loopback (127.0.0.0/8)"},
+    {7, AT("224.0.0.1"), UNICAST_EXPECTED "224.0.0.1 is multicast (224.0.0.0/4)"},
+    {7, AT("239.255.255.255"), UNICAST_EXPECTED "239.255.255.255 is multicast (224.0.0.0/4)"},
+    {7, AT("255.255.255.255"), UNICAST_EXPECTED "255.255.255.255 is broadcast"},
+    {7, AT("\"::\""), UNICAST_EXPECTED ":: is unspecified (::)"},
+    {7, AT("\"::1\""), UNICAST_EXPECTED "::1 is loopback (::1)"},
+    {7, AT("ff02::1"), UNICAST_EXPECTED "ff02::1 is multicast (ff00::/8)"},
+    {7, AT("fe80::1"), UNICAST_EXPECTED "fe80::1 is link-local (fe80::/10), which needs an interface"},
+    {7, AT("\"::ffff:192.0.2.1\""),
+     UNICAST_EXPECTED "::ffff:192.0.2.1 is IPv4-mapped (::ffff:0:0/96); write it as IPv4"},
+    {9, "  - { name: www, vip: 224.0.0.1, protocol: tcp, port: 80, pool: web }",
+     "t:9: services[0].vip: expected the unicast address of a host or a service, but 224.0.0.1 is multicast "
+     "(224.0.0.0/4)"},
+};
+
+static const struct row syntax_rows[] = {
+    {4, "\ttable_size: 251", "t:4:1: a tab; YAML is indented with spaces"},
+    {4, "   table_size: 251", "t:4:4: expected \"- \": indent the line like the other entries of the "
+     "list"},
+    {4, "     table_size: 251", "t:4:16: a \": \" cannot stand here; indent the line like its neighbours, "
+     "or put the value in quotes"},
+    {7, "      - { name: web1, address: 198.51.100.11",
+     "t:8:9: expected \",\" or \"}\": is a \"{\" never closed?"},
+    {7, "      - { name: web1, address: ::11 }", "t:7:32: expected a value here (an IPv6 address that "
+     "begins or ends with \"::\" needs quotes)"},
+    {1, "seed: @0123456789", "t:1:7: a value cannot start with this character; put it in quotes"},
+    {9, SERVICE "x: \"open", "t:11:1: the file ends inside quotes: close them"},
+    {1, "seed: \x01", "t:1:7: a control character; remove it"},
+    {1, "seed: &x 0123456789", "t:1:7: anchors (&x) and aliases are not supported; write the value out"},
+    {4, "    table_size: *x", "t:4:17: aliases (*x) are not supported; write the value out"},
+    {4, "    table_size: !!int \"251\"",
+     "t:4:17: tags (tag:yaml.org,2002:int) are not supported; remove it"},
+    {9, SERVICE "---\nseed: x", "t:10:1: a second document starts here; a configuration is one document: "
+     "remove the \"---\""},
+    {9, SERVICE "...\nseed: x", "t:11:1: something follows the end of the document (\"...\"); remove it"},
+    {4, "    x: [[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]", "t:4:21: nested deeper than 16 levels"},
+};
+
+static const struct row duplicate_rows[] = {
+    {9, SERVICE "  - { name: www2, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }",
+     "t:10: services[1]: 192.0.2.10 tcp 80 is defined already at line 9; remove one of them"},
+    {9, SERVICE "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 81, pool: web }",
+     "t:10: services[1].name: \"www\" is the name of services[0] at line 9 already; choose another"},
+    {9, SERVICE "  - { name: www2, vip: 192.0.2.10, protocol: udp, port: 80, pool: web }", NULL}, /* BL-73 */
+    {9, SERVICE "  - { name: www2, vip: 192.0.2.10, protocol: tcp, port: 81, pool: web }", NULL},
+    {9, SERVICE "  - { name: www2, vip: \"c000:20a::\", protocol: tcp, port: 80, pool: web }", NULL},
+    /* BL-75, BL-63 */
+    {7, BACKEND "      - { name: web2, address: 198.51.100.11, weight: 7 }",
+     "t:8: pools[0].backends[1].address: 198.51.100.11 is the address of backend \"web1\" at line 7 already; "
+     "with direct server return a port cannot tell two backends apart, so remove one of them"},
+    {7, "      - { name: web1, address: 2001:db8::11 }\n"
+        "      - { name: web2, address: 2001:0db8:0:0::11 }",
+     "t:8: pools[0].backends[1].address: 2001:db8::11 is the address of backend \"web1\" at line 7 already; "
+     "with direct server return a port cannot tell two backends apart, so remove one of them"},
+    {7, BACKEND "      - { name: web1, address: 198.51.100.12 }",
+     "t:8: pools[0].backends[1].name: \"web1\" is the name of another backend of this pool at line 7 already; "
+     "choose another"},
+    {9, "  - { name: www, vip: 198.51.100.11, protocol: tcp, port: 80, pool: web }",
+     "t:9: services[0].vip: 198.51.100.11 is the address of a backend at line 7 too; its tunnel would lead "
+     "back here, so use another address for one of them"},
+    {1, "seed: 0123456789abcdef\ntunnel: { source: 192.0.2.10 }",
+     "t:10: services[0].vip: 192.0.2.10 is the tunnel source at line 2, the balancer's own address; use "
+     "another"},
+    {1, "seed: 0123456789abcdef\ntunnel: { source: 198.51.100.11 }",
+     "t:8: pools[0].backends[0].address: 198.51.100.11 is the tunnel source at line 2, the balancer's own "
+     "address; use another"},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: wbe }",
+     "t:9: services[0].pool: no pool is named \"wbe\"; did you mean \"web\"?"},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: dns }",
+     "t:9: services[0].pool: no pool is named \"dns\"; add it under \"pools\" or name one of those"},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: a/b }",
+     "t:9: services[0].pool: expected the name of a pool, found \"a/b\""},
+};
+
+static const struct row warning_rows[] = {
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 0 }",
+     "t:3: pools[0]: every backend has weight 0, so new flows are dropped; give one a weight"}, /* BL-66 */
+    {4, "    table_size: 97", "t:4: pools[0].table_size: 97 slots for 1 backend: shares can be off by about "
+     "1.0 %; 101 or more keeps that below 1 %"}, /* BL-61 */
+    {2, "pools:\n  - { name: old, health: { port: 1 }, backends: [ { name: a, address: 198.51.100.9 } ] }",
+     "t:3: pools[0]: no service uses it"},
+    {7, BACKEND "      - { name: web2, address: 198.51.100.12, weight: 65535 }",
+     "t:4: pools[0].table_size: a backend of weight 1 has a share of less than one slot and gets one all the "
+     "same; bring the weights closer together or use a larger table"}, /* BL-61 */
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: udp, port: 80, pool: web }",
+     "t:3: pools[0].health: TCP port 80 is checked because the first service of this pool is there, but "
+     "that service is UDP; set \"port\" if nothing accepts TCP on it"},
+};
+/* clang-format on */
+
+#define ROWS_TEST(name, rows)                                                                      \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        (void)state;                                                                               \
+        CHECK_ROWS(rows, false);                                                                   \
+    }
+
+ROWS_TEST(test_seed, seed_rows)
+ROWS_TEST(test_tunnel, tunnel_rows)
+ROWS_TEST(test_bl60_table_size, table_size_rows)
+ROWS_TEST(test_bl66_weight, weight_rows)
+ROWS_TEST(test_bl86_port, port_rows)
+ROWS_TEST(test_health, health_rows)
+ROWS_TEST(test_pool, pool_rows)
+ROWS_TEST(test_keys, key_rows)
+ROWS_TEST(test_names, name_rows)
+ROWS_TEST(test_addresses, address_rows)
+ROWS_TEST(test_syntax, syntax_rows)
+ROWS_TEST(test_bl75_duplicates, duplicate_rows)
+
+static void test_warnings(void **state)
+{
+    (void)state;
+    CHECK_ROWS(warning_rows, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_tunnel),
+        cmocka_unit_test(test_bl60_table_size),
+        cmocka_unit_test(test_bl66_weight),
+        cmocka_unit_test(test_bl86_port),
+        cmocka_unit_test(test_health),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_syntax),
+        cmocka_unit_test(test_bl75_duplicates),
+        cmocka_unit_test(test_warnings),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
