@@ -2,9 +2,9 @@
 /*
  * log.h: one line to standard error for each event that an operator should know.
  *
- * Lines carry a level prefix that systemd's journal understands (sd-daemon(3), "<3>") when standard error
- * is the journal, and a time stamp when it is not. The message is printed once, where the cause is
- * known; it names the object and, if something is wrong, the remedy.
+ * Lines carry a level prefix that systemd's journal understands (sd-daemon(3), "<3>") when standard
+ * error is the journal, and a time stamp when it is not. The message is printed once, where the
+ * cause is known; it names the object and, if something is wrong, the remedy.
  */
 #ifndef HB_CONTROL_LOG_H
 #define HB_CONTROL_LOG_H

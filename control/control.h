@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * control.h: the daemon's parts on one event loop.
+ *
+ *     configuration --> model <-- probes (health), next hops (kernel), operators (API)
+ *                         |
+ *                     reconcile --> plan --> publication --> publisher --> dataplane
+ *
+ * Whatever changes the model calls hb_control_changed(); what follows within 2 ms becomes one
+ * generation. The model exists from the moment when it is known what the dataplane serves, or 300
+ * ms after the start when no dataplane answers: ids must not be given out before (take_over.h).
+ *
+ * All of it runs on one thread.
+ */
+#ifndef HB_CONTROL_CONTROL_H
+#define HB_CONTROL_CONTROL_H
+
+#include <event2/event.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "model.h"
+#include "next_hop.h"
+#include "probes.h"
+#include "publication.h"
+#include "publisher.h"
+#include "reconcile.h"
+#include "state_file.h"
+
+struct hb_api;
+
+struct hb_control_options {
+    const char *config;    /* file */
+    const char *dataplane; /* socket */
+    const char *socket;    /* of the API */
+    const char *state;     /* file */
+};
+
+/* What control knows of the dataplane, also after it has gone. */
+struct hb_dataplane_view {
+    bool ever_connected;
+    struct hb_hello_reply hello; /* the last one */
+    char problem[512];           /* why it is not connected, "" while it is */
+};
+
+struct hb_control {
+    struct hb_control_options options;
+    uint64_t started_ms;
+
+    struct event_base *base;
+    struct event *terminate[2];  /* SIGTERM, SIGINT */
+    struct event *hang_up;       /* SIGHUP: reload */
+    struct event *start_timer;   /* until the model starts without a dataplane */
+    struct event *publish_timer; /* coalesces changes */
+    struct event *tick;          /* every second: state file, tallies, retries */
+
+    struct hb_config *first_config; /* until the model starts */
+    struct hb_state known;          /* the state file, until the model starts */
+    bool known_valid;
+    bool started; /* the model is there */
+    bool failed;  /* ends the loop with exit status 1 */
+
+    struct hb_model *model;
+    struct hb_probes *probes;
+    struct hb_next_hops *hops;
+    struct hb_publisher *publisher;
+    struct hb_publication publication;
+    struct hb_plan plan; /* of what is wanted */
+    struct hb_dataplane_view dataplane;
+    char problem[256]; /* of the last reconcile, "" when it went well */
+    struct hb_api *api;
+
+    bool state_dirty;
+    int state_error; /* of the last attempt to save */
+    uint64_t loaded_unix;
+    uint64_t reloads;
+    uint64_t reloads_refused;
+    char last_error[512];
+};
+
+/* Opens everything. Logs what is wrong and returns NULL. Frees with hb_control_close(), which also
+ * writes the state file and removes the API's socket. */
+struct hb_control *hb_control_open(const struct hb_control_options *options);
+void hb_control_close(struct hb_control *control);
+
+/* Runs until SIGTERM or SIGINT; the exit status. */
+int hb_control_run(struct hb_control *control);
+
+/* --- control_publish.c --- */
+
+extern const struct hb_publisher_events hb_control_publisher_events;
+
+/* The model has changed: a generation follows within 2 ms. */
+void hb_control_changed(struct hb_control *control);
+/* The same, at once: on return publication.wanted is the number to wait for. */
+void hb_control_publish(struct hb_control *control);
+/* For hb_id_reusable and hb_raw_counts of the model. */
+bool hb_control_id_reusable(void *context, uint32_t id, uint32_t incarnation);
+struct hb_counts hb_control_raw_counts(void *context, bool service, uint32_t id,
+                                       uint64_t *instance);
+/* What an object has counted; from the last reading when no dataplane is connected. */
+struct hb_counts hb_control_backend_counts(struct hb_control *control,
+                                           struct hb_model_backend *backend);
+struct hb_counts hb_control_service_counts(struct hb_control *control,
+                                           struct hb_model_service *service);
+uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id);
+/* Reads all tallies, so that they are fresh when the dataplane goes. */
+void hb_control_read_tallies(struct hb_control *control);
+
+/* --- control_change.c --- */
+
+/* Makes the model from the first configuration, and everything that hangs on it. `blob` is what the
+ * dataplane serves, or NULL. False (logged) when it cannot be. */
+bool hb_control_start_model(struct hb_control *control, const void *blob);
+
+/* Reads the configuration file again. Returns 0, or negative errno and nothing has changed;
+ * complaints (strings) are added to `complaints`, warnings to `warnings`; both may be NULL. */
+int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, json_t *complaints,
+                      json_t *warnings);
+
+/* Drains or undrains all backends that are marked in `chosen` (by id) and saves the state file
+ * before it returns. On an error of saving nothing has changed. */
+int hb_control_set_draining(struct hb_control *control, const bool *chosen, bool draining);
+
+/* Writes the state file now; negative errno, logged once for each change of the error. */
+int hb_control_save(struct hb_control *control);
+
+/* Watches next hops and probes whatever the model has. After a configuration. */
+void hb_control_sync(struct hb_control *control);
+void hb_control_backend_left(void *context, struct hb_model_backend *backend);
+
+#endif

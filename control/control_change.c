@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What changes the model from outside: the first configuration, reloads, drains; and the state file
+ * that remembers it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_server.h"
+#include "clock.h"
+#include "control.h"
+#include "log.h"
+#include "notify.h"
+#include "take_over.h"
+
+int hb_control_save(struct hb_control *control)
+{
+    struct hb_state state;
+    int error = hb_state_of_model(control->model, control->publication.highest, hb_now_ms(),
+                                  hb_now_unix(), &state);
+
+    if (error == 0)
+        error = hb_state_save(control->options.state, &state);
+    hb_state_clear(&state);
+    control->state_dirty = error != 0;
+    if (error != 0 && error != control->state_error)
+        hb_log(HB_LOG_ERROR,
+               "%s: the state cannot be saved: %s; check the folder's mode and free "
+               "space (tried again every second)",
+               control->options.state, strerror(-error));
+    control->state_error = error;
+    return error;
+}
+
+void hb_control_backend_left(void *context, struct hb_model_backend *backend)
+{
+    struct hb_control *control = context;
+
+    if (control->probes != NULL)
+        hb_probes_leave(control->probes, backend);
+    if (backend->watched)
+        hb_next_hops_unwatch(control->hops, &backend->address);
+    control->state_dirty = true;
+}
+
+void hb_control_sync(struct hb_control *control)
+{
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        const struct hb_model_pool *pool = &control->model->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++) {
+            struct hb_model_backend *backend = pool->backends[b];
+
+            if (!backend->watched)
+                backend->watched = hb_next_hops_watch(control->hops, &backend->address) == 0;
+            hb_next_hops_get(control->hops, &backend->address, &backend->hop);
+        }
+    }
+    hb_probes_sync(control->probes);
+}
+
+bool hb_control_start_model(struct hb_control *control, const void *blob)
+{
+    const struct hb_state *known = control->known_valid ? &control->known : NULL;
+    struct hb_model *model = control->model;
+    struct hb_model_diff diff;
+
+    event_del(control->start_timer);
+    if (known != NULL)
+        hb_take_over_state_ids(model, known);
+    if (blob != NULL)
+        hb_take_over_blob_ids(model, blob);
+    if (hb_model_apply(model, control->first_config, hb_now_ms(), &diff) != 0) {
+        hb_log(HB_LOG_ERROR, "%s: %s", control->options.config, diff.error);
+        return false;
+    }
+    hb_model_release_unused(model);
+    hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
+    hb_config_free(control->first_config);
+    control->first_config = NULL;
+    hb_state_clear(&control->known);
+    control->started = true;
+    hb_control_sync(control);
+    hb_control_publish(control);
+    hb_control_save(control);
+    hb_api_start(control->api);
+    hb_notify("READY=1");
+    return true;
+}
+
+/* --- reload --- */
+
+struct complaints {
+    struct hb_control *control;
+    json_t *complaints, *warnings;
+};
+
+static void on_complaint(void *context, bool warning, const char *message)
+{
+    struct complaints *complaints = context;
+    json_t *list = warning ? complaints->warnings : complaints->complaints;
+    char *last = complaints->control->last_error;
+
+    hb_log(warning ? HB_LOG_WARNING : HB_LOG_ERROR, "%s", message);
+    if (list != NULL)
+        json_array_append_new(list, json_string(message));
+    if (!warning && last[0] == '\0')
+        snprintf(last, sizeof(complaints->control->last_error), "%s", message);
+}
+
+static int refuse_reload(struct hb_control *control, int error)
+{
+    control->reloads_refused++;
+    hb_log(HB_LOG_ERROR, "%s: the reload was refused, nothing has changed",
+           control->options.config);
+    return error;
+}
+
+int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, json_t *complaints,
+                      json_t *warnings)
+{
+    struct complaints list = {control, complaints, warnings};
+    struct hb_config *config;
+    int error;
+
+    memset(diff, 0, sizeof(*diff));
+    control->last_error[0] = '\0';
+    config = hb_config_load(control->options.config, on_complaint, &list);
+    if (config == NULL)
+        return refuse_reload(control, -EINVAL);
+    error = hb_model_apply(control->model, config, hb_now_ms(), diff);
+    hb_config_free(config);
+    if (error != 0) {
+        on_complaint(&list, false, diff->error);
+        return refuse_reload(control, error);
+    }
+    control->reloads++;
+    control->loaded_unix = hb_now_unix();
+    hb_control_sync(control);
+    hb_control_publish(control);
+    hb_control_save(control);
+    hb_log(HB_LOG_NOTICE, "%s: reloaded: services +%u -%u ~%u, backends +%u -%u ~%u",
+           control->options.config, diff->services_added, diff->services_removed,
+           diff->services_changed, diff->backends_added, diff->backends_removed,
+           diff->backends_changed);
+    return 0;
+}
+
+/* --- drain --- */
+
+/* Sets the mark on those chosen that do not have it; `undo` notes which ones. */
+static void mark(struct hb_control *control, const bool *chosen, bool draining, bool *undo)
+{
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        const struct hb_model_pool *pool = &control->model->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++) {
+            struct hb_model_backend *backend = pool->backends[b];
+
+            if (!chosen[backend->id] || backend->state.draining == draining)
+                continue;
+            hb_backend_state_apply(&backend->state, draining ? HB_EVENT_DRAIN : HB_EVENT_UNDRAIN,
+                                   pool->health.rise, pool->health.fall, hb_now_ms(), hb_now_ms());
+            if (undo == NULL)
+                continue;
+            undo[backend->id] = true;
+            hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s): %s by an operator", pool->name,
+                   backend->name, backend->identity, draining ? "drained" : "undrained");
+        }
+    }
+}
+
+int hb_control_set_draining(struct hb_control *control, const bool *chosen, bool draining)
+{
+    bool *undo = calloc(HB_BACKENDS_MAX + 1, sizeof(*undo));
+    int error;
+
+    if (undo == NULL)
+        return -ENOMEM;
+    mark(control, chosen, draining, undo);
+    error = hb_control_save(control);
+    if (error != 0)
+        mark(control, undo, !draining, NULL);
+    else
+        hb_control_publish(control);
+    free(undo);
+    return error;
+}

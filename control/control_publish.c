@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From a changed model to a generation in the dataplane, and what the dataplane says back.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api_server.h"
+#include "clock.h"
+#include "control.h"
+#include "log.h"
+#include "take_over.h"
+
+#define COALESCE_US 2000
+
+/* --- sending --- */
+
+static void send_if_due(struct hb_control *control)
+{
+    struct hb_publication *publication = &control->publication;
+    void *blob = NULL;
+    size_t size = 0;
+    int error;
+
+    if (control->plan.pools == NULL || !hb_publication_due(publication, hb_now_ms()))
+        return;
+    error =
+        hb_generation_build(&control->plan, publication->wanted, &publication->held, &blob, &size);
+    if (error == 0)
+        error = hb_publisher_offer(control->publisher, blob, size);
+    free(blob);
+    if (error == 0) {
+        hb_log(HB_LOG_DEBUG, "generation %" PRIu64 " sent, %zu bytes", publication->wanted, size);
+        hb_publication_sent(publication, &control->plan);
+        return;
+    }
+    hb_publication_not_sent(publication, hb_now_ms());
+    hb_log(HB_LOG_ERROR, "generation %" PRIu64 " could not be sent: %s; trying again in %u ms",
+           publication->wanted, strerror(-error), publication->pause_ms);
+}
+
+static void log_pool(const struct hb_model_pool *pool)
+{
+    if (pool->owner == NULL)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: no backend is usable; packets for it are dropped (no_backend)",
+               pool->name);
+    else if (pool->change.any)
+        hb_log(HB_LOG_INFO, "pool %s: %u usable, moved %u slots (ideal %u, collateral %u)",
+               pool->name, pool->usable, pool->change.moved, pool->change.ideal,
+               pool->change.collateral);
+    else
+        hb_log(HB_LOG_INFO, "pool %s: %u usable", pool->name, pool->usable);
+}
+
+static void note_changes(struct hb_control *control)
+{
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        struct hb_model_pool *pool = &control->model->pools[p];
+
+        if (!pool->changed)
+            continue;
+        pool->change.generation = control->publication.wanted;
+        log_pool(pool);
+    }
+}
+
+void hb_control_publish(struct hb_control *control)
+{
+    struct hb_port_list ports = {control->dataplane.hello.port, control->dataplane.hello.ports};
+    char problem[sizeof(control->problem)];
+    int error;
+
+    event_del(control->publish_timer);
+    /* Without ports nothing can be forwarded, and nobody would take a generation. */
+    if (!control->started || !control->dataplane.ever_connected)
+        return;
+    hb_plan_clear(&control->plan);
+    error = hb_reconcile(control->model, ports, &control->plan, problem, sizeof(problem));
+    if (error != 0)
+        snprintf(problem, sizeof(problem), "not enough memory to build a generation");
+    if (problem[0] != '\0' && strcmp(problem, control->problem) != 0)
+        hb_log(HB_LOG_ERROR, "%s", problem);
+    memcpy(control->problem, problem, sizeof(problem));
+    if (error != 0)
+        return; /* the tick tries again */
+    if (hb_publication_want(&control->publication, control->plan.content))
+        control->state_dirty = true;
+    note_changes(control);
+    send_if_due(control);
+}
+
+void hb_control_changed(struct hb_control *control)
+{
+    struct timeval soon = {0, COALESCE_US};
+
+    if (control->started && !evtimer_pending(control->publish_timer, NULL))
+        event_add(control->publish_timer, &soon);
+}
+
+/* --- counters --- */
+
+static struct hb_counts raw_backend(const struct hb_counters_header *region, uint32_t id)
+{
+    struct hb_backend_counters raw = hb_counters_backend_total(region, id);
+
+    return (struct hb_counts){raw.packets, raw.bytes, raw.new_flows, 0};
+}
+
+static struct hb_counts raw_service(const struct hb_counters_header *region, uint32_t id)
+{
+    struct hb_service_counters raw = hb_counters_service_total(region, id);
+
+    return (struct hb_counts){raw.packets, raw.bytes, raw.new_flows, raw.drops};
+}
+
+struct hb_counts hb_control_raw_counts(void *context, bool service, uint32_t id, uint64_t *instance)
+{
+    const struct hb_control *control = context;
+    const struct hb_counters_header *region = hb_publisher_counters(control->publisher);
+
+    *instance = region ? region->instance : 0;
+    return service ? raw_service(region, id) : raw_backend(region, id);
+}
+
+struct hb_counts hb_control_backend_counts(struct hb_control *control,
+                                           struct hb_model_backend *backend)
+{
+    const struct hb_counters_header *region = hb_publisher_counters(control->publisher);
+
+    if (region == NULL)
+        return hb_tally_last(&backend->tally);
+    return hb_tally_read(&backend->tally, region->instance, raw_backend(region, backend->id));
+}
+
+struct hb_counts hb_control_service_counts(struct hb_control *control,
+                                           struct hb_model_service *service)
+{
+    const struct hb_counters_header *region = hb_publisher_counters(control->publisher);
+
+    if (region == NULL)
+        return hb_tally_last(&service->tally);
+    return hb_tally_read(&service->tally, region->instance, raw_service(region, service->id));
+}
+
+uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id)
+{
+    return hb_counters_backend_total(hb_publisher_counters(control->publisher), id).flows;
+}
+
+void hb_control_read_tallies(struct hb_control *control)
+{
+    if (hb_publisher_counters(control->publisher) == NULL)
+        return;
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        const struct hb_model_pool *pool = &control->model->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++)
+            hb_control_backend_counts(control, pool->backends[b]);
+    }
+    for (uint32_t s = 0; s < control->model->services_count; s++)
+        hb_control_service_counts(control, &control->model->services[s]);
+}
+
+/* An id that no flow names. Without the dataplane nobody knows, except for one never given out. */
+bool hb_control_id_reusable(void *context, uint32_t id, uint32_t incarnation)
+{
+    const struct hb_control *control = context;
+    const struct hb_counters_header *region = hb_publisher_counters(control->publisher);
+
+    if (region == NULL)
+        return incarnation == 0;
+    return id < region->backends_max && hb_counters_backend_total(region, id).flows == 0;
+}
+
+static bool is_id_in_use(void *context, uint32_t id)
+{
+    return hb_control_backend_flows(context, id) != 0;
+}
+
+/* --- what the dataplane says --- */
+
+static void forget_rewrites(struct hb_control *control)
+{
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        const struct hb_model_pool *pool = &control->model->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++)
+            pool->backends[b]->rewrite.size = 0;
+    }
+}
+
+/* The model exists already, and a dataplane that it did not follow from the start comes. */
+static void meet_dataplane(struct hb_control *control, const void *blob)
+{
+    struct hb_model *model = control->model;
+
+    if (blob != NULL)
+        hb_take_over_blob_ids(model, blob);
+    if (hb_model_assign_ids(model) == 0 &&
+        hb_take_over_doubt_ids(model, blob, is_id_in_use, control) &&
+        hb_model_assign_ids(model) != 0)
+        hb_log(HB_LOG_ERROR, "backend ids ran out; restart halbach-dataplane to free those that "
+                             "old flows hold");
+    hb_model_release_unused(model);
+    if (blob != NULL)
+        hb_take_over_backends(model, blob, NULL, false, hb_now_ms(), hb_now_unix());
+}
+
+static void on_connected(void *context, const struct hb_hello_reply *hello, const void *blob,
+                         size_t size)
+{
+    struct hb_control *control = context;
+    bool other_life = control->dataplane.hello.instance != hello->instance;
+
+    control->dataplane.hello = *hello;
+    control->dataplane.ever_connected = true;
+    control->dataplane.problem[0] = '\0';
+    if (blob != NULL && !hb_blob_readable(blob, size))
+        blob = NULL;
+    hb_publication_connected(&control->publication, blob ? hello->generation_number : 0,
+                             hello->content, blob, size);
+    hb_log(HB_LOG_NOTICE,
+           "connected to halbach-dataplane %.*s (pid %u), which serves generation "
+           "%" PRIu64,
+           (int)sizeof(hello->version), hello->version, hello->pid, hello->generation_number);
+    if (!control->started) {
+        if (!hb_control_start_model(control, blob)) {
+            control->failed = true;
+            event_base_loopbreak(control->base);
+        }
+        return;
+    }
+    /* A rewrite names a port by its number, which another life may give to another port. */
+    if (other_life)
+        forget_rewrites(control);
+    meet_dataplane(control, blob);
+    hb_control_publish(control);
+}
+
+static void on_disconnected(void *context, const char *why)
+{
+    struct hb_control *control = context;
+
+    hb_control_read_tallies(control); /* for the last time in this life */
+    hb_publication_disconnected(&control->publication);
+    snprintf(control->dataplane.problem, sizeof(control->dataplane.problem), "%s", why);
+    hb_log(HB_LOG_WARNING, "%s", why);
+}
+
+static void on_published(void *context, const struct hb_publish_reply *reply)
+{
+    struct hb_control *control = context;
+    struct hb_publication *publication = &control->publication;
+    bool news = hb_publication_answered(publication, reply, hb_now_ms());
+
+    if (reply->reason == HB_REJECT_NONE)
+        hb_log(HB_LOG_INFO, "generation %" PRIu64 " serves (adopted in %u us, grace %u us)",
+               publication->serving, publication->adopt_us, publication->grace_us);
+    else if (news)
+        hb_log(HB_LOG_ERROR,
+               "the dataplane refused %s (%s, record %u, offset %" PRIu64
+               "); it goes on with generation %" PRIu64,
+               publication->last_reject, hb_reject_text(reply->reason), reply->record,
+               reply->offset, reply->number);
+    send_if_due(control);
+    hb_api_published(control->api);
+}
+
+const struct hb_publisher_events hb_control_publisher_events = {
+    .connected = on_connected,
+    .disconnected = on_disconnected,
+    .published = on_published,
+};

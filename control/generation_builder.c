@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "generation_builder.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+static uint64_t align(uint64_t offset)
+{
+    return (offset + HB_SECTION_ALIGN - 1) / HB_SECTION_ALIGN * HB_SECTION_ALIGN;
+}
+
+static bool is_held(const struct hb_held_tables *held, const uint8_t *digest)
+{
+    for (uint32_t i = 0; i < held->count; i++) {
+        if (memcmp(held->digest[i], digest, HB_DIGEST_SIZE) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Places a section at *end and moves *end behind it. */
+static struct hb_section place(uint64_t *end, uint32_t count, uint32_t record_size)
+{
+    struct hb_section section = {align(*end), count, record_size};
+
+    *end = section.offset + (uint64_t)count * record_size;
+    return section;
+}
+
+static uint64_t lay_out(const struct hb_plan *plan, const struct hb_held_tables *held,
+                        struct hb_generation_header *header, struct hb_table_record *tables)
+{
+    uint64_t end = sizeof(*header);
+
+    header->services = place(&end, plan->services_count, sizeof(*plan->services));
+    header->pools = place(&end, plan->pools_count, sizeof(*plan->pools));
+    header->backends = place(&end, plan->backends_count, sizeof(*plan->backends));
+    header->tables = place(&end, plan->tables_count, sizeof(*tables));
+    for (uint32_t t = 0; t < plan->tables_count; t++) {
+        memcpy(tables[t].digest, plan->tables[t].digest, HB_DIGEST_SIZE);
+        tables[t].slots = plan->tables[t].slots;
+        if (is_held(held, tables[t].digest))
+            continue;
+        tables[t].offset = align(end);
+        end = tables[t].offset + (uint64_t)tables[t].slots * sizeof(uint16_t);
+    }
+    return align(end);
+}
+
+static void copy_section(uint8_t *blob, struct hb_section section, const void *records)
+{
+    if (section.count > 0)
+        memcpy(blob + section.offset, records, (size_t)section.count * section.record_size);
+}
+
+int hb_generation_build(const struct hb_plan *plan, uint64_t number,
+                        const struct hb_held_tables *held, void **blob, size_t *size)
+{
+    struct hb_generation_header header = {
+        .magic = HB_GENERATION_MAGIC,
+        .version = HB_GENERATION_VERSION,
+        .header_size = sizeof(header),
+        .number = number,
+        .hash_key = plan->hash_key,
+    };
+    struct hb_table_record *tables = calloc(plan->tables_count + 1, sizeof(*tables));
+    uint8_t *out = NULL;
+    int error = -ENOMEM;
+
+    if (tables == NULL)
+        return -ENOMEM;
+    memcpy(header.content, plan->content, sizeof(header.content));
+    header.total_size = lay_out(plan, held, &header, tables);
+    if (header.total_size > HB_GENERATION_SIZE_MAX) {
+        error = -EFBIG;
+        goto free_tables;
+    }
+    out = aligned_alloc(HB_SECTION_ALIGN, header.total_size);
+    if (out == NULL)
+        goto free_tables;
+    memset(out, 0, header.total_size);
+    memcpy(out, &header, sizeof(header));
+    copy_section(out, header.services, plan->services);
+    copy_section(out, header.pools, plan->pools);
+    copy_section(out, header.backends, plan->backends);
+    copy_section(out, header.tables, tables);
+    for (uint32_t t = 0; t < plan->tables_count; t++) {
+        if (tables[t].offset != 0)
+            memcpy(out + tables[t].offset, plan->tables[t].owner,
+                   tables[t].slots * sizeof(uint16_t));
+    }
+    header.checksum = XXH3_64bits(out, header.total_size);
+    memcpy(out, &header, sizeof(header));
+    *blob = out;
+    *size = header.total_size;
+    error = 0;
+free_tables:
+    free(tables);
+    return error;
+}

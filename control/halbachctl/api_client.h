@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * api_client.h: one request to halbach-control (docs/api.md), one answer.
+ */
+#ifndef HB_CTL_API_CLIENT_H
+#define HB_CTL_API_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct hb_answer {
+    long status; /* of HTTP; 0: there was no answer */
+    char *body;  /* as it came, zero terminated */
+    size_t size;
+    json_t *json;     /* the same, parsed */
+    char error[1024]; /* why it failed, complete, for people; "" when it did not */
+};
+
+/* Asks for `path` ("/v1/status") over the Unix socket; `post` for requests that change something.
+ * Returns 0 when the API did what was asked, else -1 with `error` set. The caller ends `answer`
+ * with hb_answer_free() in either case. Blocks for at most ten seconds. */
+int hb_api_request(const char *socket_path, bool post, const char *path, struct hb_answer *answer);
+
+/* Prints "halbachctl: error", and the complaints of a refused configuration, one a line. */
+void hb_answer_report(const struct hb_answer *answer, FILE *to);
+
+void hb_answer_free(struct hb_answer *answer);
+
+/* Writes `text` with everything escaped that has a meaning in a URL. Returns false when it is too
+ * long. */
+bool hb_url_escape(char *to, size_t size, const char *text);
+
+#endif

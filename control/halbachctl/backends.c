@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* halbachctl backends */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api_client.h"
+#include "ctl.h"
+#include "format.h"
+#include "json.h"
+
+static const struct hb_column share_columns[] = {
+    {"BACKEND", false, 10}, {"POOL", false, 10}, {"ADDRESS", false, 0}, {"STATE", false, 0},
+    {"SINCE", true, 0},     {"WEIGHT", true, 0}, {"SHARE", true, 0},    {"FLOWS", true, 0},
+};
+static const struct hb_column traffic_columns[] = {
+    {"BACKEND", false, 10}, {"POOL", false, 10},  {"STATE", false, 0}, {"FLOWS", true, 0},
+    {"NEW FLOWS", true, 0}, {"PACKETS", true, 0}, {"BYTES", true, 0},
+};
+
+static bool is_reachable(const json_t *backend)
+{
+    return !hb_json_has(backend, "next_hop") || hb_json_flag(backend, "next_hop.resolved");
+}
+
+static bool is_wanted(const json_t *backend, const char *pool, bool down_only)
+{
+    if (pool && strcmp(pool, hb_json_text(backend, "pool")) != 0)
+        return false;
+    return !down_only || strcmp(hb_json_text(backend, "state"), "up") != 0 ||
+           !is_reachable(backend);
+}
+
+static void add_name(struct hb_table *table, const json_t *backend)
+{
+    hb_table_add(table, HB_PLAIN, "%s", hb_json_text(backend, "name"));
+    hb_table_add(table, HB_PLAIN, "%s", hb_json_text(backend, "pool"));
+}
+
+/* An up backend whose next hop is unknown gets no packet: it must not look fine. */
+static void add_state(struct hb_table *table, const json_t *backend)
+{
+    const char *state = hb_json_text(backend, "state");
+
+    if (is_reachable(backend))
+        hb_table_add(table, hb_colour_of_state(state), "%s", state);
+    else
+        hb_table_add(table, HB_RED, "%s, no route", state);
+}
+
+static void add_share_row(struct hb_table *table, const json_t *backend)
+{
+    struct hb_text text;
+
+    add_name(table, backend);
+    hb_table_add(table, HB_PLAIN, "%s", hb_json_text(backend, "address"));
+    add_state(table, backend);
+    hb_table_add(table, HB_PLAIN, "%s",
+                 hb_format_duration(&text, hb_json_count(backend, "since_s")));
+    hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(backend, "weight"));
+    hb_table_add(table, HB_PLAIN, "%s",
+                 hb_format_percent(&text, hb_json_real(backend, "share"), 1));
+    hb_table_add(table, HB_PLAIN, "%s", hb_format_count(&text, hb_json_count(backend, "flows")));
+}
+
+static void add_traffic_row(struct hb_table *table, const json_t *backend)
+{
+    struct hb_text text;
+
+    add_name(table, backend);
+    add_state(table, backend);
+    hb_table_add(table, HB_PLAIN, "%s", hb_format_count(&text, hb_json_count(backend, "flows")));
+    hb_table_add(table, HB_PLAIN, "%s",
+                 hb_format_count(&text, hb_json_count(backend, "new_flows")));
+    hb_table_add(table, HB_PLAIN, "%s", hb_format_count(&text, hb_json_count(backend, "packets")));
+    hb_table_add(table, HB_PLAIN, "%s", hb_format_bytes(&text, hb_json_count(backend, "bytes")));
+}
+
+/* One line for each that is down or out of reach: reasons are too long for a column. */
+static void show_reasons(const struct hb_screen *screen, const json_t *backends, const char *pool)
+{
+    const json_t *backend;
+    const char *gap = "\n";
+    size_t i;
+
+    json_array_foreach (backends, i, backend) {
+        const char *state = hb_json_text(backend, "state");
+
+        if (!is_wanted(backend, pool, true) ||
+            (strcmp(state, "draining") == 0 && is_reachable(backend)))
+            continue;
+        fputs(gap, screen->out);
+        gap = "";
+        hb_print(screen, HB_PLAIN, "%s (pool %s): %s", hb_json_text(backend, "name"),
+                 hb_json_text(backend, "pool"),
+                 hb_json_text(backend, strcmp(state, "up") == 0 || strcmp(state, "draining") == 0
+                                           ? "next_hop.problem"
+                                           : "reason"));
+        fputc('\n', screen->out);
+    }
+}
+
+void hb_show_backends(const struct hb_screen *screen, const json_t *answer, const char *pool,
+                      bool down_only, bool traffic)
+{
+    const json_t *backends = hb_json_at(answer, "backends"), *backend;
+    struct hb_table *table =
+        traffic ? hb_table_new(traffic_columns, 7) : hb_table_new(share_columns, 8);
+    unsigned shown = 0;
+    size_t i;
+
+    json_array_foreach (backends, i, backend) {
+        if (!is_wanted(backend, pool, down_only))
+            continue;
+        shown++;
+        if (traffic)
+            add_traffic_row(table, backend);
+        else
+            add_share_row(table, backend);
+    }
+    hb_table_finish(table, screen);
+    if (shown == 0)
+        fprintf(screen->out, "(%s)\n", down_only ? "none: all are up" : "none");
+    show_reasons(screen, backends, pool);
+}
+
+static bool has_pool(const json_t *answer, const char *pool)
+{
+    const json_t *backend;
+    size_t i;
+
+    json_array_foreach (hb_json_at(answer, "backends"), i, backend) {
+        if (strcmp(pool, hb_json_text(backend, "pool")) == 0)
+            return true;
+    }
+    return false;
+}
+
+int hb_ctl_backends(const struct hb_ctl *ctl)
+{
+    struct hb_answer answer;
+    bool good = hb_ctl_ask(ctl, false, "/v1/backends", &answer);
+
+    if (good && ctl->pool && !has_pool(answer.json, ctl->pool)) {
+        fprintf(ctl->err, "halbachctl: no pool is named \"%s\"; 'halbachctl status' lists them\n",
+                ctl->pool);
+        good = false;
+    } else if (good && ctl->json) {
+        hb_ctl_print_json(ctl, &answer);
+    } else if (good) {
+        hb_show_backends(&ctl->screen, answer.json, ctl->pool, ctl->down, ctl->traffic);
+    }
+    hb_answer_free(&answer);
+    return good ? HB_EXIT_OK : HB_EXIT_FAILED;
+}

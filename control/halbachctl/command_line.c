@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "command_line.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct option {
+    const char *name;     /* without the dashes */
+    const char *argument; /* NULL: a flag */
+    const char *summary;
+    size_t field; /* in struct hb_ctl: bool for flags, else const char * */
+    bool global;
+};
+
+static const struct option options[] = {
+    {"socket", "PATH", "the socket of halbach-control (default " HB_CONTROL_SOCKET ")",
+     offsetof(struct hb_ctl, socket_path), true},
+    {"json", NULL, "print the API's JSON document instead of text", offsetof(struct hb_ctl, json),
+     true},
+    {"help", NULL, "explain the command", offsetof(struct hb_ctl, help), true},
+    {"version", NULL, "print the version of halbachctl", offsetof(struct hb_ctl, version), true},
+    {"pool", "POOL", "only in this pool", offsetof(struct hb_ctl, pool), false},
+    {"down", NULL, "only backends that are not up", offsetof(struct hb_ctl, down), false},
+    {"traffic", NULL, "packets and bytes instead of weights and shares",
+     offsetof(struct hb_ctl, traffic), false},
+    {"wait", NULL, "wait until its last flow has ended", offsetof(struct hb_ctl, wait), false},
+    {"watch", NULL, "repeat every second, with rates, until ctrl-C", offsetof(struct hb_ctl, watch),
+     false},
+    {"all", NULL, "also those that never happened", offsetof(struct hb_ctl, all), false},
+};
+
+static const struct hb_command commands[] = {
+    {"status", "", 0, 0, "", "is everything in sync, what is down, and why",
+     "Begins with what is wrong, most urgent first, or says that all is well.", "halbachctl status",
+     "the first thing to look at", hb_ctl_status},
+    {"services", "", 0, 0, "", "the VIPs, their pools and their traffic",
+     "USABLE counts the backends that take new flows. DROPS are packets for the service that\n"
+     "could not be forwarded; 'halbachctl drops' names the reasons.",
+     "halbachctl services", "list all services", hb_ctl_services},
+    {"backends", "", 0, 0, "pool down traffic", "the backends, their state and their flows",
+     "SHARE is the part of the pool's new flows. Below the table stands why a backend is not up.",
+     "halbachctl backends --pool web --down", "what is not up in pool web", hb_ctl_backends},
+    {"drain", "BACKEND", 1, 1, "pool wait", "give a backend no new flows; established ones go on",
+     "The backend leaves the lookup table at once and keeps its flows until they end. A drain\n"
+     "survives restarts; 'undrain' takes it back. With --wait a progress bar shows the flows\n"
+     "that remain; ctrl-C ends the waiting, not the drain. Exit status 1 when the dataplane has\n"
+     "not taken the change yet (it will as soon as it can be reached).",
+     "halbachctl drain web3 --wait", "empty web3, then take it down for maintenance", hb_ctl_drain},
+    {"undrain", "BACKEND", 1, 1, "pool", "give a backend new flows again",
+     "The reverse of drain. New flows come as soon as the backend is up.",
+     "halbachctl undrain web3", "web3 is back from maintenance", hb_ctl_undrain},
+    {"reload", "", 0, 0, "", "read the configuration file again",
+     "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
+     "halbachctl reload", "apply an edited configuration", hb_ctl_reload},
+    {"config check", "FILE", 1, 1, "", "check a configuration file, without halbach-control",
+     "Prints every complaint with its line, or a summary of what the file describes.",
+     "halbachctl config check /etc/halbach/halbach.yaml", "before a reload", hb_ctl_config_check},
+    {"stats", "", 0, 0, "watch", "traffic and flow caches, in total and for each worker",
+     "Counts run since the start of the dataplane.", "halbachctl stats --watch",
+     "traffic as it flows", hb_ctl_stats},
+    {"drops", "", 0, 0, "all", "packets that were dropped, by reason",
+     "Counts run since the start of the dataplane.", "halbachctl drops",
+     "why packets do not arrive", hb_ctl_drops},
+    {"lookup", "CLIENT:PORT VIP:PORT [tcp|udp]", 2, 3, "",
+     "where a packet of one flow goes, and why",
+     "Asks the dataplane, which looks for the flow in its caches and, if there is none, in the\n"
+     "lookup table. IPv6 addresses stand in brackets. The protocol is tcp unless told otherwise.",
+     "halbachctl lookup 203.0.113.9:40000 192.0.2.10:80", "which backend serves this client",
+     hb_ctl_lookup},
+    {"help", "[COMMAND]", 0, 2, "", "explain halbachctl, or one command", "",
+     "halbachctl help drain", "how draining works", hb_ctl_help},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* ---- finding rows ---- */
+
+static bool takes_option(const struct hb_command *command, const struct option *option)
+{
+    size_t size = strlen(option->name);
+    const char *at = command->options;
+
+    while (!option->global && (at = strstr(at, option->name)) != NULL) {
+        if ((at == command->options || at[-1] == ' ') && (at[size] == ' ' || at[size] == '\0'))
+            return true;
+        at += size;
+    }
+    return option->global;
+}
+
+static const struct option *find_option(const char *name, size_t size)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(options); i++) {
+        if (strlen(options[i].name) == size && memcmp(options[i].name, name, size) == 0)
+            return &options[i];
+    }
+    return NULL;
+}
+
+static const struct hb_command *find_command(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < COUNT(commands); i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+/* Edits from one word to the other: insert, delete, replace, or swap neighbours (the optimal string
+ * alignment distance). Words longer than the rows here are not worth a guess. */
+static unsigned count_edits(const char *from, const char *to)
+{
+    enum { LONGEST = 24 };
+    unsigned cost[LONGEST + 1][LONGEST + 1];
+    size_t from_size = strlen(from), to_size = strlen(to), i, j;
+
+    if (from_size > LONGEST || to_size > LONGEST)
+        return UINT32_MAX;
+    for (i = 0; i <= from_size; i++) {
+        for (j = 0; j <= to_size; j++) {
+            unsigned best;
+
+            if (i == 0 || j == 0) {
+                cost[i][j] = (unsigned)(i + j);
+                continue;
+            }
+            best = cost[i - 1][j - 1] + (from[i - 1] != to[j - 1]);
+            if (cost[i - 1][j] + 1 < best)
+                best = cost[i - 1][j] + 1;
+            if (cost[i][j - 1] + 1 < best)
+                best = cost[i][j - 1] + 1;
+            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] &&
+                cost[i - 2][j - 2] + 1 < best)
+                best = cost[i - 2][j - 2] + 1;
+            cost[i][j] = best;
+        }
+    }
+    return cost[from_size][to_size];
+}
+
+/* The nearest name when it is near: at most a third of its letters wrong, or begun alike. */
+static void consider(const char *word, const char *name, const char **nearest, unsigned *best)
+{
+    unsigned edits = count_edits(word, name);
+
+    if (strlen(word) >= 3 && strncmp(word, name, strlen(word)) == 0)
+        edits = 1;
+    if (edits < *best && edits * 3 <= strlen(name) + 2) {
+        *best = edits;
+        *nearest = name;
+    }
+}
+
+static const char *nearest_command(const char *word)
+{
+    const char *nearest = NULL;
+    unsigned best = UINT32_MAX;
+    size_t i;
+
+    for (i = 0; i < COUNT(commands); i++)
+        consider(word, commands[i].name, &nearest, &best);
+    return nearest;
+}
+
+static const char *nearest_option(const struct hb_command *command, const char *word)
+{
+    const char *nearest = NULL;
+    unsigned best = UINT32_MAX;
+    size_t i;
+
+    for (i = 0; i < COUNT(options); i++) {
+        if (!command || takes_option(command, &options[i]))
+            consider(word, options[i].name, &nearest, &best);
+    }
+    return nearest;
+}
+
+/* ---- help ---- */
+
+static void print_option(FILE *to, const struct option *option)
+{
+    char form[32];
+
+    snprintf(form, sizeof(form), "--%s%s%s", option->name, option->argument ? " " : "",
+             option->argument ? option->argument : "");
+    fprintf(to, "  %-15s %s\n", form, option->summary);
+}
+
+static void print_overview(FILE *to)
+{
+    size_t i;
+
+    fprintf(to, "halbachctl [OPTIONS] COMMAND: look at and steer the Halbach load balancer\n\n"
+                "Commands:\n");
+    for (i = 0; i < COUNT(commands); i++)
+        fprintf(to, "  %-15s %s\n", commands[i].name, commands[i].summary);
+    fprintf(to, "\nOptions of every command:\n");
+    for (i = 0; i < COUNT(options); i++) {
+        if (options[i].global)
+            print_option(to, &options[i]);
+    }
+    fprintf(to, "\nExit status: 0, 1 (failed), 2 (wrong usage).\n"
+                "'halbachctl help COMMAND' explains one command, with an example.\n");
+}
+
+static void print_usage(FILE *to, const struct hb_command *command)
+{
+    size_t i;
+
+    fprintf(to, "halbachctl %s%s%s", command->name, *command->arguments ? " " : "",
+            command->arguments);
+    for (i = 0; i < COUNT(options); i++) {
+        if (!options[i].global && takes_option(command, &options[i]))
+            fprintf(to, " [--%s%s%s]", options[i].name, options[i].argument ? " " : "",
+                    options[i].argument ? options[i].argument : "");
+    }
+    fputc('\n', to);
+}
+
+static void print_command(FILE *to, const struct hb_command *command)
+{
+    size_t i;
+
+    print_usage(to, command);
+    fprintf(to, "    %s\n\n", command->summary);
+    if (*command->details)
+        fprintf(to, "%s\n\n", command->details);
+    fprintf(to, "Options:\n");
+    for (i = 0; i < COUNT(options); i++) {
+        if (takes_option(command, &options[i]))
+            print_option(to, &options[i]);
+    }
+    fprintf(to, "\nExample: %s\n    %s\n", command->example, command->example_text);
+}
+
+static int refuse_word(FILE *to, const char *kind, const char *dashes, const char *word,
+                       const char *nearest, const char *help)
+{
+    fprintf(to, "halbachctl: there is no %s '%s%s'", kind, dashes, word);
+    if (nearest)
+        fprintf(to, "; did you mean '%s%s'?\n", dashes, nearest);
+    else
+        fprintf(to, "; '%s' lists them\n", help);
+    return HB_EXIT_USAGE;
+}
+
+int hb_ctl_help(const struct hb_ctl *ctl)
+{
+    const struct hb_command *command;
+    char name[64];
+
+    if (ctl->arguments_count == 0) {
+        print_overview(ctl->screen.out);
+        return HB_EXIT_OK;
+    }
+    snprintf(name, sizeof(name), "%s%s%s", ctl->arguments[0], ctl->arguments_count > 1 ? " " : "",
+             ctl->arguments_count > 1 ? ctl->arguments[1] : "");
+    command = find_command(name);
+    if (!command)
+        return refuse_word(ctl->err, "command", "", name, nearest_command(name), "halbachctl help");
+    print_command(ctl->screen.out, command);
+    return HB_EXIT_OK;
+}
+
+/* ---- parsing ---- */
+
+struct line {
+    char **words;
+    int count, next;
+    bool options_end; /* after "--" */
+};
+
+/* Takes one option and its argument. Returns false after a complaint. */
+static bool take_option(struct hb_ctl *ctl, struct line *line, const struct option **taken)
+{
+    const char *word = line->words[line->next++] + 2;
+    size_t size = strcspn(word, "=");
+    const struct option *option = find_option(word, size);
+    const char *value = word[size] == '=' ? word + size + 1 : NULL;
+    void *field;
+
+    if (!option) {
+        refuse_word(ctl->err, "option", "--", word, nearest_option(ctl->command, word),
+                    "halbachctl help");
+        return false;
+    }
+    *taken = option;
+    field = (char *)ctl + option->field;
+    if (!option->argument) {
+        if (value)
+            fprintf(ctl->err, "halbachctl: --%s takes no value\n", option->name);
+        *(bool *)field = true;
+        return !value;
+    }
+    if (!value && line->next < line->count)
+        value = line->words[line->next++];
+    if (!value || !*value) {
+        fprintf(ctl->err, "halbachctl: --%s needs a value: --%s %s\n", option->name, option->name,
+                option->argument);
+        return false;
+    }
+    *(const char **)field = value;
+    return true;
+}
+
+/* The command's own name is the first plain word, or the first two. */
+static bool take_word(struct hb_ctl *ctl, const char *word)
+{
+    if (ctl->arguments_count == HB_ARGUMENTS_MAX) {
+        fprintf(ctl->err,
+                "halbachctl: too many arguments, from '%s' on; 'halbachctl help' explains\n", word);
+        return false;
+    }
+    ctl->arguments[ctl->arguments_count++] = word;
+    return true;
+}
+
+static bool find_named_command(struct hb_ctl *ctl)
+{
+    unsigned words = 1;
+    char name[64];
+
+    ctl->command = find_command(ctl->arguments[0]);
+    if (!ctl->command && ctl->arguments_count > 1) {
+        snprintf(name, sizeof(name), "%s %s", ctl->arguments[0], ctl->arguments[1]);
+        ctl->command = find_command(name);
+        words = 2;
+    }
+    if (!ctl->command) {
+        /* "config" alone begins a command; "confg check" is near one. */
+        const char *nearest = nearest_command(ctl->arguments[0]);
+
+        if (!nearest && words == 2)
+            nearest = nearest_command(name);
+        refuse_word(ctl->err, "command", "", ctl->arguments[0], nearest, "halbachctl help");
+        return false;
+    }
+    ctl->arguments_count -= words;
+    memmove(ctl->arguments, ctl->arguments + words, ctl->arguments_count * sizeof(*ctl->arguments));
+    return true;
+}
+
+static bool check_usage(struct hb_ctl *ctl, const struct option *const *taken, unsigned taken_count)
+{
+    const struct hb_command *command = ctl->command;
+    unsigned i;
+
+    for (i = 0; i < taken_count; i++) {
+        if (!takes_option(command, taken[i])) {
+            fprintf(ctl->err, "halbachctl: %s takes no --%s; usage: ", command->name,
+                    taken[i]->name);
+            print_usage(ctl->err, command);
+            return false;
+        }
+    }
+    if (ctl->help)
+        return true;
+    if (ctl->arguments_count < command->least || ctl->arguments_count > command->most) {
+        fprintf(ctl->err, "halbachctl: %s arguments; usage: ",
+                ctl->arguments_count < command->least ? "too few" : "too many");
+        print_usage(ctl->err, command);
+        return false;
+    }
+    return true;
+}
+
+bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *status)
+{
+    struct line line = {.words = argv, .count = argc, .next = 1};
+    const struct option *taken[16];
+    unsigned taken_count = 0;
+
+    *status = HB_EXIT_USAGE;
+    ctl->socket_path = HB_CONTROL_SOCKET;
+    while (line.next < argc) {
+        const char *word = argv[line.next];
+
+        if (!line.options_end && strcmp(word, "-h") == 0) {
+            ctl->help = true;
+            line.next++;
+        } else if (!line.options_end && strcmp(word, "--") == 0) {
+            line.options_end = true;
+            line.next++;
+        } else if (!line.options_end && word[0] == '-' && word[1] != '\0') {
+            if (word[1] != '-') {
+                refuse_word(ctl->err, "option", "", word, NULL, "halbachctl help");
+                return false;
+            }
+            if (taken_count == COUNT(taken) || !take_option(ctl, &line, &taken[taken_count]))
+                return false;
+            taken_count++;
+        } else {
+            if (!take_word(ctl, word))
+                return false;
+            line.next++;
+        }
+    }
+
+    if (ctl->version) {
+        fprintf(ctl->screen.out, "halbachctl %s\n", HB_VERSION);
+        *status = HB_EXIT_OK;
+        return false;
+    }
+    if (ctl->arguments_count == 0) {
+        print_overview(ctl->help ? ctl->screen.out : ctl->err);
+        *status = ctl->help ? HB_EXIT_OK : HB_EXIT_USAGE;
+        return false;
+    }
+    if (!find_named_command(ctl) || !check_usage(ctl, taken, taken_count))
+        return false;
+    if (ctl->help) {
+        print_command(ctl->screen.out, ctl->command);
+        *status = HB_EXIT_OK;
+        return false;
+    }
+    return true;
+}

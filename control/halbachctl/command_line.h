@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * command_line.h: commands and options as rows; parsing and help come from the rows.
+ */
+#ifndef HB_CTL_COMMAND_LINE_H
+#define HB_CTL_COMMAND_LINE_H
+
+#include <stdio.h>
+
+#include "ctl.h"
+
+struct hb_command {
+    const char *name;      /* one word or two: "config check" */
+    const char *arguments; /* as help shows them, "BACKEND"; "" for none */
+    unsigned least, most;  /* how many arguments */
+    const char *options;   /* the options it takes besides the global ones, "pool wait" */
+    const char *summary;   /* one line */
+    const char *details;   /* what a person needs to know to use it */
+    const char *example;
+    const char *example_text; /* what the example does */
+    int (*run)(const struct hb_ctl *ctl);
+};
+
+/* Fills `ctl` (whose streams are set) from the command line. Returns true when there is a command
+ * to run; else it has printed what was asked for (--version) or what is wrong, and `*status` is the
+ * exit status. */
+bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *status);
+
+#endif

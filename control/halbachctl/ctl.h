@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ctl.h: one call of halbachctl, and its commands.
+ *
+ * A command is a row in command_line.c and a function here: it asks the API, then either prints the
+ * answer as it came (--json) or hands it to a hb_show_...() function, which only prints and is
+ * therefore tested with written answers. Every command returns the exit status.
+ */
+#ifndef HB_CTL_CTL_H
+#define HB_CTL_CTL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "table.h"
+
+#define HB_CONTROL_SOCKET "/run/halbach/control.sock"
+
+enum hb_exit { HB_EXIT_OK = 0, HB_EXIT_FAILED = 1, HB_EXIT_USAGE = 2 };
+
+#define HB_ARGUMENTS_MAX 4
+
+struct hb_command;
+
+struct hb_ctl {
+    struct hb_screen screen; /* standard output */
+    FILE *err;
+    bool err_is_terminal;
+    const struct hb_command *command;
+    const char *arguments[HB_ARGUMENTS_MAX];
+    unsigned arguments_count;
+    /* options */
+    const char *socket_path;
+    const char *pool;
+    bool json, wait, watch, all, down, traffic, help, version;
+};
+
+struct hb_answer;
+
+/* Asks, and reports a failure to `err`. Returns true when there is a good answer; the caller frees
+ * it in either case. */
+bool hb_ctl_ask(const struct hb_ctl *ctl, bool post, const char *path, struct hb_answer *answer);
+
+/* Prints the document as it came, ended by one newline. */
+void hb_ctl_print_json(const struct hb_ctl *ctl, const struct hb_answer *answer);
+
+int hb_ctl_status(const struct hb_ctl *ctl);
+int hb_ctl_services(const struct hb_ctl *ctl);
+int hb_ctl_backends(const struct hb_ctl *ctl);
+int hb_ctl_drain(const struct hb_ctl *ctl);
+int hb_ctl_undrain(const struct hb_ctl *ctl);
+int hb_ctl_reload(const struct hb_ctl *ctl);
+int hb_ctl_config_check(const struct hb_ctl *ctl);
+int hb_ctl_stats(const struct hb_ctl *ctl);
+int hb_ctl_drops(const struct hb_ctl *ctl);
+int hb_ctl_lookup(const struct hb_ctl *ctl);
+int hb_ctl_help(const struct hb_ctl *ctl);
+
+/* `backends` may be NULL: then nothing is said about single ones. */
+void hb_show_status(const struct hb_screen *screen, const json_t *status, const json_t *backends);
+void hb_show_services(const struct hb_screen *screen, const json_t *answer);
+void hb_show_backends(const struct hb_screen *screen, const json_t *answer, const char *pool,
+                      bool down_only, bool traffic);
+void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain);
+void hb_show_reload(const struct hb_screen *screen, const json_t *answer);
+/* `before`: the answer of `seconds` ago, for rates; or NULL. */
+void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const json_t *before,
+                   double seconds);
+void hb_show_drops(const struct hb_screen *screen, const json_t *answer, bool all);
+void hb_show_lookup(const struct hb_screen *screen, const json_t *answer, const char *client,
+                    const char *vip, const char *protocol);
+
+#endif

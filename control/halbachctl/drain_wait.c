@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "drain_wait.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api_client.h"
+#include "format.h"
+#include "json.h"
+
+#define LOOK_EVERY_MS 500
+#define PATIENCE_S    30 /* without an answer of control: it may be restarting */
+#define BAR_SIZE      30
+
+struct wait {
+    const struct hb_ctl *ctl;
+    const char *name;
+    FILE *to;
+    bool bar;      /* on a terminal */
+    uint64_t most; /* flows at the beginning, or the most seen */
+    uint64_t told; /* the last number in a plain line */
+    bool told_any;
+    bool told_blind; /* that the dataplane cannot be seen */
+    time_t started, heard;
+};
+
+/* A signal handler can reach nothing else. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signal)
+{
+    (void)signal;
+    interrupted = 1;
+}
+
+static time_t now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+struct hb_drain_view hb_drain_view(const json_t *backends, const json_t *status, const char *name,
+                                   const char *pool)
+{
+    struct hb_drain_view view = {0};
+    const json_t *backend;
+    size_t i;
+
+    view.trusted =
+        hb_json_flag(status, "dataplane.connected") && hb_json_flag(status, "generation.in_sync");
+    json_array_foreach (hb_json_at(backends, "backends"), i, backend) {
+        if (strcmp(hb_json_text(backend, "name"), name) != 0 ||
+            (pool && strcmp(hb_json_text(backend, "pool"), pool) != 0))
+            continue;
+        view.members++;
+        view.draining += hb_json_flag(backend, "draining");
+        view.flows += hb_json_count(backend, "flows");
+    }
+    return view;
+}
+
+/* Returns true when both answers are there. */
+static bool look(const struct wait *wait, struct hb_drain_view *view, struct hb_answer *failure)
+{
+    struct hb_answer backends, status = {0};
+    const char *socket_path = wait->ctl->socket_path;
+    bool good = hb_api_request(socket_path, false, "/v1/backends", &backends) == 0;
+
+    /* The state of the dataplane second: it must hold for the flows just read. */
+    if (good)
+        good = hb_api_request(socket_path, false, "/v1/status", &status) == 0;
+    if (good)
+        *view = hb_drain_view(backends.json, status.json, wait->name, wait->ctl->pool);
+    else
+        *failure = *backends.error ? backends : status;
+    if (good || failure->json != backends.json)
+        hb_answer_free(&backends);
+    if (good || failure->json != status.json)
+        hb_answer_free(&status);
+    return good;
+}
+
+static void show_bar(struct wait *wait, uint64_t flows)
+{
+    char bar[BAR_SIZE + 1];
+    unsigned done = BAR_SIZE;
+    struct hb_text text;
+
+    if (wait->most > 0)
+        done = (unsigned)((double)(wait->most - flows) * BAR_SIZE / (double)wait->most);
+    memset(bar, '.', BAR_SIZE);
+    memset(bar, '#', done);
+    bar[BAR_SIZE] = '\0';
+    fprintf(wait->to, "\r\033[K[%s] %" PRIu64 " of %" PRIu64 " flow%s left, %s", bar, flows,
+            wait->most, hb_plural(wait->most),
+            hb_format_duration(&text, (uint64_t)(now_s() - wait->started)));
+    fflush(wait->to);
+}
+
+static void show_line(struct wait *wait, uint64_t flows)
+{
+    if (wait->told_any && wait->told == flows)
+        return;
+    fprintf(wait->to, "%s: %" PRIu64 " flow%s left\n", wait->name, flows, hb_plural(flows));
+    fflush(wait->to);
+    wait->told = flows;
+    wait->told_any = true;
+}
+
+static void show_blindness(struct wait *wait)
+{
+    if (wait->told_blind)
+        return;
+    fprintf(wait->to, "%swaiting for the dataplane: it is not connected or not in sync\n",
+            wait->bar ? "\r\033[K" : "");
+    fflush(wait->to);
+    wait->told_blind = true;
+}
+
+static int __attribute__((format(printf, 2, 3)))
+end_wait(struct wait *wait, const char *format, ...)
+{
+    va_list arguments;
+
+    if (wait->bar)
+        fputc('\n', wait->to);
+    fflush(wait->to);
+    fprintf(wait->ctl->err, "halbachctl: ");
+    va_start(arguments, format);
+    vfprintf(wait->ctl->err, format, arguments);
+    va_end(arguments);
+    fputc('\n', wait->ctl->err);
+    return HB_EXIT_FAILED;
+}
+
+/* Returns the exit status, or -1 to go on. */
+static int judge(struct wait *wait, const struct hb_drain_view *view)
+{
+    struct hb_text text;
+
+    if (view->members == 0)
+        return end_wait(wait, "%s is no longer configured", wait->name);
+    if (view->draining < view->members)
+        return end_wait(wait, "%s is no longer draining: somebody has taken it back", wait->name);
+    if (!view->trusted) {
+        show_blindness(wait);
+        return -1;
+    }
+    wait->told_blind = false;
+    if (view->flows > wait->most)
+        wait->most = view->flows;
+    if (wait->bar)
+        show_bar(wait, view->flows);
+    else
+        show_line(wait, view->flows);
+    if (view->flows > 0)
+        return -1;
+    fprintf(wait->to, "%s%s is drained: no flow is left after %s\n", wait->bar ? "\n" : "",
+            wait->name, hb_format_duration(&text, (uint64_t)(now_s() - wait->started)));
+    return HB_EXIT_OK;
+}
+
+static int wait_loop(struct wait *wait)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_EVERY_MS * 1000000L};
+
+    for (;;) {
+        struct hb_answer failure = {0};
+        struct hb_drain_view view;
+        int result = -1;
+
+        if (!interrupted && look(wait, &view, &failure)) {
+            wait->heard = now_s();
+            result = judge(wait, &view);
+        } else if (!interrupted && now_s() - wait->heard > PATIENCE_S) {
+            result = end_wait(wait, "gave up waiting, the drain stays in place: %s", failure.error);
+        }
+        hb_answer_free(&failure);
+        if (result >= 0)
+            return result;
+        if (interrupted || (nanosleep(&pause, NULL) != 0 && interrupted))
+            return end_wait(
+                wait, "stopped waiting; %s goes on draining. 'halbachctl undrain %s' takes it back",
+                wait->name, wait->name);
+    }
+}
+
+int hb_drain_wait(const struct hb_ctl *ctl, const char *name, uint64_t flows)
+{
+    struct sigaction action = {.sa_handler = on_signal}, old_int, old_term;
+    struct wait wait = {
+        .ctl = ctl,
+        .name = name,
+        .to = ctl->json ? ctl->err : ctl->screen.out,
+        .most = flows,
+        .started = now_s(),
+        .heard = now_s(),
+    };
+    int result;
+
+    wait.bar = ctl->json ? ctl->err_is_terminal : isatty(fileno(ctl->screen.out)) == 1;
+    interrupted = 0;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    result = wait_loop(&wait);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    return result;
+}

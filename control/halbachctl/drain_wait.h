@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * drain_wait.h: watching a draining backend until its last flow has ended.
+ */
+#ifndef HB_CTL_DRAIN_WAIT_H
+#define HB_CTL_DRAIN_WAIT_H
+
+#include <stdint.h>
+
+#include "ctl.h"
+
+/* What one look at the API tells about the drain. */
+struct hb_drain_view {
+    unsigned members;  /* pools that have the backend (of those asked for) */
+    unsigned draining; /* of which it drains in */
+    uint64_t flows;    /* of all of them */
+    bool trusted;      /* the dataplane is connected and in sync: `flows` counts */
+};
+
+/* Pure: reads the answers to GET /v1/backends and GET /v1/status. `pool` NULL: all. */
+struct hb_drain_view hb_drain_view(const json_t *backends, const json_t *status, const char *name,
+                                   const char *pool);
+
+/* Waits, showing progress on standard error with --json, else on standard output; `flows` is where
+ * it begins. Returns the exit status: 0 when no flow is left. SIGINT and SIGTERM end the waiting;
+ * the drain stays in place. */
+int hb_drain_wait(const struct hb_ctl *ctl, const char *name, uint64_t flows);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* halbachctl services */
+#include <inttypes.h>
+
+#include "api_client.h"
+#include "ctl.h"
+#include "format.h"
+#include "json.h"
+
+void hb_show_services(const struct hb_screen *screen, const json_t *answer)
+{
+    static const struct hb_column columns[] = {
+        {"SERVICE", false, 10}, {"VIP", false, 0},   {"PROTO", false, 0},
+        {"POOL", false, 10},    {"USABLE", true, 0}, {"NEW FLOWS", true, 0},
+        {"PACKETS", true, 0},   {"BYTES", true, 0},  {"DROPS", true, 0},
+    };
+    const json_t *services = hb_json_at(answer, "services"), *service;
+    struct hb_table *table;
+    size_t i;
+
+    if (json_array_size(services) == 0) {
+        fprintf(screen->out, "no services are configured\n");
+        return;
+    }
+    table = hb_table_new(columns, 9);
+    json_array_foreach (services, i, service) {
+        uint64_t usable = hb_json_count(service, "usable"), total = hb_json_count(service, "total");
+        uint64_t drops = hb_json_count(service, "drops");
+        struct hb_text text;
+
+        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "name"));
+        hb_table_add(table, HB_PLAIN, "%s",
+                     hb_format_endpoint(&text, hb_json_text(service, "vip"),
+                                        hb_json_count(service, "port")));
+        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "protocol"));
+        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "pool"));
+        hb_table_add(table,
+                     usable == 0      ? HB_RED
+                     : usable < total ? HB_YELLOW
+                                      : HB_GREEN,
+                     "%" PRIu64 "/%" PRIu64, usable, total);
+        hb_table_add(table, HB_PLAIN, "%s",
+                     hb_format_count(&text, hb_json_count(service, "new_flows")));
+        hb_table_add(table, HB_PLAIN, "%s",
+                     hb_format_count(&text, hb_json_count(service, "packets")));
+        hb_table_add(table, HB_PLAIN, "%s",
+                     hb_format_bytes(&text, hb_json_count(service, "bytes")));
+        hb_table_add(table, drops > 0 ? HB_YELLOW : HB_PLAIN, "%s", hb_format_count(&text, drops));
+    }
+    hb_table_finish(table, screen);
+}
+
+int hb_ctl_services(const struct hb_ctl *ctl)
+{
+    struct hb_answer answer;
+    bool good = hb_ctl_ask(ctl, false, "/v1/services", &answer);
+
+    if (good && ctl->json)
+        hb_ctl_print_json(ctl, &answer);
+    else if (good)
+        hb_show_services(&ctl->screen, answer.json);
+    hb_answer_free(&answer);
+    return good ? HB_EXIT_OK : HB_EXIT_FAILED;
+}

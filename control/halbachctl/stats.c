@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* halbachctl stats */
+#include <inttypes.h>
+#include <signal.h>
+#include <time.h>
+
+#include "api_client.h"
+#include "ctl.h"
+#include "format.h"
+#include "json.h"
+
+/* What passed since the answer before, a second. A dataplane that started anew in between counts
+ * from 0. */
+static double rate_of(const json_t *now, const json_t *before, const char *path, double seconds)
+{
+    uint64_t to = hb_json_count(now, path), from = hb_json_count(before, path);
+
+    return before && seconds > 0 && to >= from ? (double)(to - from) / seconds : 0;
+}
+
+static void show_traffic(const struct hb_screen *screen, const json_t *answer, const json_t *before,
+                         double seconds)
+{
+    static const struct hb_column columns[] = {{"TRAFFIC", false, 0},
+                                               {"PACKETS", true, 0},
+                                               {"BYTES", true, 0},
+                                               {"PACKETS/S", true, 0},
+                                               {"BITS/S", true, 0}};
+    static const struct {
+        const char *name, *packets, *bytes;
+    } rows[] = {
+        {"received", "totals.rx_packets", "totals.rx_bytes"},
+        {"forwarded", "totals.tx_packets", "totals.tx_bytes"},
+        {"to the kernel", "totals.punted_packets", NULL},
+        {"dropped", "totals.dropped_packets", NULL},
+    };
+    struct hb_table *table = hb_table_new(columns, before ? 5 : 3);
+    struct hb_text text;
+    unsigned i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *bytes = rows[i].bytes;
+        double rate = bytes ? 8 * rate_of(answer, before, bytes, seconds) : 0;
+
+        hb_table_add(table, HB_PLAIN, "%s", rows[i].name);
+        hb_table_add(table, HB_PLAIN, "%s",
+                     hb_format_count(&text, hb_json_count(answer, rows[i].packets)));
+        hb_table_add(table, HB_PLAIN, "%s",
+                     bytes ? hb_format_bytes(&text, hb_json_count(answer, bytes)) : "-");
+        if (!before)
+            continue;
+        hb_table_add(
+            table, HB_PLAIN, "%s",
+            hb_format_count(&text, (uint64_t)rate_of(answer, before, rows[i].packets, seconds)));
+        hb_table_add(table, HB_PLAIN, "%s", bytes ? hb_format_count(&text, (uint64_t)rate) : "-");
+    }
+    hb_table_finish(table, screen);
+}
+
+static void show_flows(const struct hb_screen *screen, const json_t *answer)
+{
+    uint64_t flows = hb_json_count(answer, "totals.flows");
+    uint64_t most = hb_json_count(answer, "totals.flows_max");
+    uint64_t hits = hb_json_count(answer, "totals.flow_hits");
+    uint64_t misses = hb_json_count(answer, "totals.flow_misses");
+    uint64_t failures = hb_json_count(answer, "totals.flow_insert_failures");
+    struct hb_text texts[6];
+
+    fprintf(screen->out, "\nFlow caches  %s of %s entries in use (%s)\n",
+            hb_format_count(&texts[0], flows), hb_format_count(&texts[1], most),
+            hb_format_percent(&texts[2], (double)flows, (double)most));
+    fprintf(screen->out, "Lookups      %s hits, %s misses (%s hits)\n",
+            hb_format_count(&texts[0], hits), hb_format_count(&texts[1], misses),
+            hb_format_percent(&texts[2], (double)hits, (double)hits + (double)misses));
+    fprintf(screen->out, "Entries      %s inserted, %s expired, %s evicted, %s selected anew\n",
+            hb_format_count(&texts[0], hb_json_count(answer, "totals.flow_inserts")),
+            hb_format_count(&texts[1], hb_json_count(answer, "totals.flow_expiries")),
+            hb_format_count(&texts[2], hb_json_count(answer, "totals.flow_evictions")),
+            hb_format_count(&texts[3], hb_json_count(answer, "totals.flow_reselects")));
+    if (failures > 0) {
+        hb_print(screen, HB_YELLOW,
+                 "Full         %s flows found no room; give the dataplane more --flows",
+                 hb_format_count(&texts[0], failures));
+        fputc('\n', screen->out);
+    }
+}
+
+static void show_workers(const struct hb_screen *screen, const json_t *answer)
+{
+    static const struct hb_column columns[] = {
+        {"WORKER", true, 0},    {"LCORE", true, 0},  {"GENERATION", true, 0}, {"RECEIVED", true, 0},
+        {"FORWARDED", true, 0}, {"PUNTED", true, 0}, {"DROPPED", true, 0},    {"FLOWS", true, 0},
+    };
+    static const char *const counts[] = {"rx_packets", "tx_packets", "punted_packets",
+                                         "dropped_packets", "flows"};
+    const json_t *workers = hb_json_at(answer, "workers"), *worker;
+    struct hb_table *table;
+    struct hb_text text;
+    unsigned column;
+    size_t i;
+
+    if (json_array_size(workers) == 0)
+        return;
+    fputc('\n', screen->out);
+    table = hb_table_new(columns, 8);
+    json_array_foreach (workers, i, worker) {
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(worker, "worker"));
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(worker, "lcore"));
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(worker, "generation"));
+        for (column = 0; column < 5; column++)
+            hb_table_add(table, HB_PLAIN, "%s",
+                         hb_format_count(&text, hb_json_count(worker, counts[column])));
+    }
+    hb_table_finish(table, screen);
+}
+
+void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const json_t *before,
+                   double seconds)
+{
+    show_traffic(screen, answer, before, seconds);
+    show_flows(screen, answer);
+    show_workers(screen, answer);
+}
+
+/* Not on a terminal: a line a second, for a log or a pipe. */
+static void show_rates(const struct hb_screen *screen, const json_t *answer, const json_t *before,
+                       double seconds)
+{
+    struct hb_text texts[4];
+
+    fprintf(
+        screen->out, "received %s/s, forwarded %s/s, dropped %s/s, %s flows\n",
+        hb_format_count(&texts[0], (uint64_t)rate_of(answer, before, "totals.rx_packets", seconds)),
+        hb_format_count(&texts[1], (uint64_t)rate_of(answer, before, "totals.tx_packets", seconds)),
+        hb_format_count(&texts[2],
+                        (uint64_t)rate_of(answer, before, "totals.dropped_packets", seconds)),
+        hb_format_count(&texts[3], hb_json_count(answer, "totals.flows")));
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void show_watched(const struct hb_ctl *ctl, const struct hb_answer *answer,
+                         const struct hb_answer *before, double seconds)
+{
+    if (ctl->json) {
+        hb_ctl_print_json(ctl, answer);
+    } else if (ctl->screen.width > 0) {
+        fprintf(ctl->screen.out, "\033[H\033[J");
+        hb_show_stats(&ctl->screen, answer->json, before->json, seconds);
+        fprintf(ctl->screen.out, "\nctrl-C ends\n");
+    } else if (before->json) {
+        show_rates(&ctl->screen, answer->json, before->json, seconds);
+    }
+    fflush(ctl->screen.out);
+}
+
+/* Until ctrl-C, whose default action is just right, or until the reader of a pipe has gone. */
+static int watch(const struct hb_ctl *ctl)
+{
+    const struct timespec second = {.tv_sec = 1};
+    struct hb_answer before = {0}, answer;
+    double then = 0;
+
+    for (;;) {
+        double now;
+
+        if (!hb_ctl_ask(ctl, false, "/v1/stats", &answer)) {
+            hb_answer_free(&answer);
+            hb_answer_free(&before);
+            return HB_EXIT_FAILED;
+        }
+        now = now_s();
+        show_watched(ctl, &answer, &before, now - then);
+        hb_answer_free(&before);
+        before = answer;
+        then = now;
+        nanosleep(&second, NULL);
+    }
+}
+
+int hb_ctl_stats(const struct hb_ctl *ctl)
+{
+    struct hb_answer answer;
+    bool good;
+
+    if (ctl->watch)
+        return watch(ctl);
+    good = hb_ctl_ask(ctl, false, "/v1/stats", &answer);
+    if (good && ctl->json)
+        hb_ctl_print_json(ctl, &answer);
+    else if (good)
+        hb_show_stats(&ctl->screen, answer.json, NULL, 0);
+    hb_answer_free(&answer);
+    return good ? HB_EXIT_OK : HB_EXIT_FAILED;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * model.h: everything control knows about services, pools and backends while it runs.
+ *
+ * The configuration says what should be; the model adds what is: ids, health, drains, next hops,
+ * tables. A backend is a member of one pool, known by (pool name, address): the same address in two
+ * pools is two backends with two ids, so removing it from one pool says nothing about the other
+ * (BL-52). A service is known by (VIP, protocol, port). What is known by the same identity before
+ * and after a reload is the same object and keeps all its state, whatever else changed and wherever
+ * it moved in the file.
+ *
+ * Order never matters: pools are sorted by name, the backends of a pool by address.
+ *
+ * Leaving. When a reload removes the last usable members of a pool while new ones have not been
+ * probed yet, the old ones go on serving (`leaving`) until one new member is usable or all have
+ * proved to be down; reconcile.h has the rule (BL-79).
+ *
+ * Pure: time comes in, no clock is read. One thread.
+ */
+#ifndef HB_CONTROL_MODEL_H
+#define HB_CONTROL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend_state.h"
+#include "config.h"
+#include "hashing/table_builder.h"
+#include "id_registry.h"
+#include "next_hop.h"
+#include "tally.h"
+
+struct hb_probe; /* probes.h */
+
+struct hb_model_backend {
+    char name[HB_NAME_SIZE];
+    struct hb_address address;
+    uint32_t pool;                  /* index in the model */
+    char identity[HB_ADDRESS_TEXT]; /* canonical text of the address: the input of table builders */
+    uint32_t weight;
+    uint32_t id;
+    uint32_t incarnation;
+    bool leaving; /* no longer configured, serves until a new member can */
+    struct hb_backend_state state;
+    char reason[96]; /* why the health is what it is, for people */
+
+    struct hb_next_hop hop;
+    struct hb_rewrite rewrite; /* size 0: it cannot be forwarded to, and `problem` says why */
+    char problem[192];
+    uint32_t slots; /* of the pool's table */
+    struct hb_tally tally;
+
+    /* Of control's wiring. */
+    struct hb_probe *probe;
+    struct hb_model_backend *probe_next; /* sharer of the same probe */
+    bool watched;                        /* its next hop is */
+};
+
+/* What the last rebuild of a table moved; `generation` is filled in by the publisher's side. */
+struct hb_pool_change {
+    bool any;
+    uint32_t moved;
+    uint32_t ideal;
+    uint32_t collateral;
+    uint64_t generation;
+};
+
+struct hb_model_pool {
+    char name[HB_NAME_SIZE];
+    enum hb_algorithm algorithm;
+    uint32_t table_size;
+    enum hb_forwarding forwarding;
+    struct hb_health_config health;     /* its port found: 0 only when nothing says which */
+    struct hb_model_backend **backends; /* sorted by address; each is owned and does not move */
+    uint32_t backends_count;
+
+    /* The table and what it was built from, so that it is rebuilt only when an input changed. */
+    struct hb_table_input *input;
+    uint16_t *owner; /* NULL: no usable member */
+    uint32_t slots;
+    uint8_t digest[HB_DIGEST_SIZE];
+    uint8_t owners[HB_DIGEST_SIZE];
+    uint32_t usable; /* members in the table */
+    struct hb_pool_change change;
+    bool changed; /* in the last reconcile */
+};
+
+struct hb_model_service {
+    char name[HB_NAME_SIZE];
+    struct hb_address vip;
+    uint8_t protocol;
+    uint16_t port;
+    uint32_t pool; /* index */
+    uint32_t id;
+    struct hb_tally tally;
+};
+
+/* Called before a backend that has left the configuration is freed. */
+typedef void (*hb_backend_left)(void *context, struct hb_model_backend *backend);
+/* What an id has counted until now, when an object gets it; *instance stays 0 when that is not
+ * known. */
+typedef struct hb_counts (*hb_raw_counts)(void *context, bool service, uint32_t id,
+                                          uint64_t *instance);
+
+struct hb_model {
+    struct hb_model_pool *pools; /* sorted by name */
+    uint32_t pools_count;
+    struct hb_model_service *services; /* in the order of the file */
+    uint32_t services_count;
+    struct hb_hash_key hash_key;
+    uint64_t table_seed;
+    struct hb_address tunnel_source, tunnel_source6;
+    struct hb_id_registry *backend_ids;
+    struct hb_id_registry *service_ids;
+
+    /* Set by the owner before the first configuration; each may be NULL. */
+    hb_backend_left left;
+    hb_id_reusable reusable; /* of a backend id */
+    hb_raw_counts raw_counts;
+    void *context;
+};
+
+struct hb_model_diff {
+    uint32_t services_added, services_removed, services_changed;
+    uint32_t backends_added, backends_removed, backends_changed;
+    char error[320]; /* why it was refused, with the remedy */
+};
+
+/* NULL when there is no memory. */
+struct hb_model *hb_model_new(void);
+void hb_model_free(struct hb_model *model); /* calls `left` for every backend */
+
+/* Makes the model follow a configuration, all or nothing: on an error (-ENOMEM, -ENOSPC)
+ * diff->error says why and the model is as before. Fresh ids are claimed for what is new; ids of
+ * what went are free (in quarantine) from the next call on. */
+int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint64_t now_ms,
+                   struct hb_model_diff *diff);
+
+/* Takes the ids that the registries hold for the model's keys, claiming what is missing. After ids
+ * were merged from a dataplane's generation. -ENOSPC when ids ran out: then the model is as before.
+ */
+int hb_model_assign_ids(struct hb_model *model);
+
+/* Frees the ids of keys that the model does not have. After ids were taken over. */
+void hb_model_release_unused(struct hb_model *model);
+
+/* Removes one backend (by index) for good. */
+void hb_model_drop(struct hb_model *model, struct hb_model_pool *pool, uint32_t index);
+
+struct hb_model_pool *hb_model_pool(const struct hb_model *model, const char *name);
+struct hb_model_backend *hb_pool_backend(const struct hb_model_pool *pool,
+                                         const struct hb_address *address);
+/* The backend with an id, and its pool if `pool` is not NULL; NULL when there is none. */
+struct hb_model_backend *hb_model_backend_by_id(const struct hb_model *model, uint32_t id,
+                                                struct hb_model_pool **pool);
+const struct hb_model_service *hb_model_service_by_id(const struct hb_model *model, uint32_t id);
+
+/* Keys of the id registries: "web 198.51.100.11", "tcp 192.0.2.10 80". Into HB_ID_KEY_SIZE bytes.
+ */
+const char *hb_backend_key(char *key, const char *pool, const struct hb_address *address);
+const char *hb_service_key(char *key, const struct hb_address *vip, uint8_t protocol,
+                           uint16_t port);
+
+const char *hb_algorithm_name(enum hb_algorithm algorithm);
+const char *hb_protocol_name(uint8_t protocol);
+
+#endif

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A new configuration meets the running model. Two passes: `stage` builds the new pools and
+ * services beside the old ones, taking over what has the same identity, and is all that can fail;
+ * `commit` swaps them in and lets go of what left.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_internal.h"
+
+struct known {
+    const struct hb_model_backend *backend;
+    const struct hb_model_pool *pool;
+};
+
+struct stage {
+    struct hb_model *model;
+    struct hb_model_diff *diff;
+    uint64_t now_ms;
+    struct hb_model_pool *pools;
+    uint32_t pools_count;
+    struct hb_model_service *services;
+    uint32_t *pool_at;   /* index in the file to index in `pools` */
+    struct known *known; /* the old model's backends by address, for health that is known */
+    uint32_t known_count;
+};
+
+static int compare_pools(const void *a, const void *b)
+{
+    return strcmp(((const struct hb_model_pool *)a)->name, ((const struct hb_model_pool *)b)->name);
+}
+
+static int compare_backends(const void *a, const void *b)
+{
+    return hb_address_compare(&(*(struct hb_model_backend *const *)a)->address,
+                              &(*(struct hb_model_backend *const *)b)->address);
+}
+
+static int compare_known(const void *a, const void *b)
+{
+    return hb_address_compare(&((const struct known *)a)->backend->address,
+                              &((const struct known *)b)->backend->address);
+}
+
+static bool same_probe(const struct hb_health_config *a, const struct hb_health_config *b)
+{
+    return a->type == b->type && a->port == b->port && a->interval_ms == b->interval_ms &&
+           a->timeout_ms == b->timeout_ms;
+}
+
+static bool index_known(struct stage *stage)
+{
+    const struct hb_model *model = stage->model;
+    uint32_t count = 0;
+
+    for (uint32_t p = 0; p < model->pools_count; p++)
+        count += model->pools[p].backends_count;
+    stage->known = calloc(count ? count : 1, sizeof(*stage->known));
+    if (stage->known == NULL)
+        return false;
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        for (uint32_t b = 0; b < model->pools[p].backends_count; b++)
+            stage->known[stage->known_count++] =
+                (struct known){model->pools[p].backends[b], &model->pools[p]};
+    }
+    if (count > 0)
+        qsort(stage->known, count, sizeof(*stage->known), compare_known);
+    return true;
+}
+
+/* A backend that is new to this pool, but whose address another pool (perhaps the same one under an
+ * older name) has probed in the same way, starts with what that found: renaming a pool makes no
+ * gap. */
+static void borrow_health(const struct stage *stage, const struct hb_model_pool *pool,
+                          struct hb_model_backend *backend)
+{
+    const struct known wanted = {backend, pool};
+    const struct known *found = NULL, *end = stage->known + stage->known_count;
+
+    if (stage->known_count > 0)
+        found = bsearch(&wanted, stage->known, stage->known_count, sizeof(*found), compare_known);
+    if (found == NULL)
+        return;
+    while (found > stage->known && compare_known(found - 1, &wanted) == 0)
+        found--;
+    for (; found < end && compare_known(found, &wanted) == 0; found++) {
+        if (!same_probe(&found->pool->health, &pool->health))
+            continue;
+        backend->state = found->backend->state;
+        backend->state.draining = false;
+        backend->state.drain_since_ms = 0;
+        memcpy(backend->reason, found->backend->reason, sizeof(backend->reason));
+        return;
+    }
+}
+
+static struct hb_model_backend *stage_backend(struct stage *stage, struct hb_model_pool *pool,
+                                              const struct hb_backend_config *config)
+{
+    struct hb_model *model = stage->model;
+    struct hb_model_backend *backend = calloc(1, sizeof(*backend));
+    char key[HB_ID_KEY_SIZE];
+
+    if (backend == NULL)
+        return NULL;
+    backend->address = config->address;
+    hb_address_print(&backend->address, backend->identity);
+    snprintf(backend->reason, sizeof(backend->reason), "not probed yet");
+    hb_backend_key(key, pool->name, &backend->address);
+    backend->id = hb_ids_claim(model->backend_ids, key, model->reusable, model->context);
+    if (backend->id == HB_ID_NONE) {
+        snprintf(stage->diff->error, sizeof(stage->diff->error),
+                 "no backend id is free for %s in pool %s: %u are in use, and the dataplane still "
+                 "has flows "
+                 "of the others or no room for more; remove backends, or reload again later",
+                 backend->identity, pool->name, hb_ids_used(model->backend_ids));
+        free(backend);
+        return NULL;
+    }
+    backend->incarnation = hb_ids_incarnation(model->backend_ids, backend->id);
+    borrow_health(stage, pool, backend);
+    hb_backend_start_tally(model, backend);
+    return backend;
+}
+
+/* The port to probe when the file names none: that of the first service which uses the pool. */
+static uint16_t find_probe_port(const struct hb_config *config, uint32_t pool)
+{
+    if (config->pools[pool].health.port != 0)
+        return config->pools[pool].health.port;
+    for (uint32_t s = 0; s < config->services_count; s++) {
+        if (config->services[s].pool == pool)
+            return config->services[s].port;
+    }
+    return 0;
+}
+
+static bool stage_pool(struct stage *stage, const struct hb_config *config, uint32_t index)
+{
+    const struct hb_pool_config *from = &config->pools[index];
+    struct hb_model_pool *pool = &stage->pools[stage->pools_count];
+    const struct hb_model_pool *old = hb_model_pool(stage->model, from->name);
+
+    memcpy(pool->name, from->name, sizeof(pool->name));
+    pool->algorithm = from->algorithm;
+    pool->table_size = from->table_size;
+    pool->forwarding = from->forwarding;
+    pool->health = from->health;
+    pool->health.port = find_probe_port(config, index);
+    /* Room for members that stay on as leaving ones as well. */
+    pool->backends = calloc(from->backends_count + (old ? old->backends_count : 0),
+                            sizeof(struct hb_model_backend *));
+    stage->pools_count++;
+    if (pool->backends == NULL)
+        return false;
+    for (uint32_t b = 0; b < from->backends_count; b++) {
+        struct hb_model_backend *backend =
+            old ? hb_pool_backend(old, &from->backends[b].address) : NULL;
+
+        if (backend == NULL)
+            backend = stage_backend(stage, pool, &from->backends[b]);
+        if (backend == NULL)
+            return false;
+        pool->backends[pool->backends_count++] = backend;
+    }
+    return true;
+}
+
+static bool stage_services(struct stage *stage, const struct hb_config *config)
+{
+    struct hb_model *model = stage->model;
+    char key[HB_ID_KEY_SIZE];
+
+    for (uint32_t s = 0; s < config->services_count; s++) {
+        const struct hb_service_config *from = &config->services[s];
+        struct hb_model_service *service = &stage->services[s];
+        const struct hb_model_service *old = NULL;
+        uint32_t known;
+
+        memcpy(service->name, from->name, sizeof(service->name));
+        service->vip = from->vip;
+        service->protocol = from->protocol;
+        service->port = from->port;
+        service->pool = from->pool; /* index in the file until commit */
+        hb_service_key(key, &service->vip, service->protocol, service->port);
+        known = hb_ids_find(model->service_ids, key);
+        if (known != HB_ID_NONE)
+            old = hb_model_service_by_id(model, known);
+        service->id = hb_ids_claim(model->service_ids, key, NULL, NULL);
+        if (service->id == HB_ID_NONE) {
+            snprintf(stage->diff->error, sizeof(stage->diff->error),
+                     "no service id is free for %s: %u services are the limit; remove some", key,
+                     HB_SERVICES_MAX);
+            return false;
+        }
+        if (old != NULL)
+            service->tally = old->tally;
+        else
+            hb_service_start_tally(model, service);
+    }
+    return true;
+}
+
+static bool is_old(const struct stage *stage, const struct hb_model_pool *pool,
+                   const struct hb_model_backend *backend)
+{
+    const struct hb_model_pool *old = hb_model_pool(stage->model, pool->name);
+
+    return old != NULL && hb_pool_backend(old, &backend->address) == backend;
+}
+
+/* Undoes a stage that failed: what it made goes, what it borrowed from the model stays there. */
+static void unstage(struct stage *stage)
+{
+    struct hb_model *model = stage->model;
+    char key[HB_ID_KEY_SIZE];
+
+    for (uint32_t p = 0; p < stage->pools_count; p++) {
+        struct hb_model_pool *pool = &stage->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++) {
+            if (is_old(stage, pool, pool->backends[b]))
+                continue;
+            hb_ids_release(model->backend_ids,
+                           hb_backend_key(key, pool->name, &pool->backends[b]->address));
+            free(pool->backends[b]);
+        }
+        free(pool->backends);
+    }
+    for (uint32_t id = 0; id < HB_SERVICES_MAX; id++) {
+        const char *held = hb_ids_key(model->service_ids, id);
+
+        if (held != NULL && hb_model_service_by_id(model, id) == NULL) {
+            snprintf(key, sizeof(key), "%s", held);
+            hb_ids_release(model->service_ids, key);
+        }
+    }
+}
+
+static void note_backend_change(struct hb_model_backend *backend,
+                                const struct hb_backend_config *config, bool old,
+                                struct hb_model_diff *diff)
+{
+    if (!old || backend->leaving)
+        diff->backends_added++;
+    else if (strcmp(backend->name, config->name) != 0 || backend->weight != config->weight)
+        diff->backends_changed++;
+    memcpy(backend->name, config->name, sizeof(backend->name));
+    backend->weight = config->weight;
+    backend->leaving = false;
+}
+
+static void commit_health(struct hb_model_pool *pool, struct hb_model_backend *backend,
+                          uint64_t now_ms)
+{
+    if (pool->health.type != HB_HEALTH_NONE)
+        return;
+    /* What an earlier check found says nothing any more. */
+    if (backend->state.health == HB_BACKEND_FAILED)
+        backend->state.health = HB_BACKEND_UNKNOWN;
+    hb_backend_state_apply(&backend->state, HB_EVENT_TAKE_OVER_UP, pool->health.rise,
+                           pool->health.fall, now_ms, now_ms);
+    snprintf(backend->reason, sizeof(backend->reason), "no health check is configured");
+}
+
+/* Old members that the file no longer has: those that work stay on for now, as leaving ones, and
+ * reconcile decides; the others go at once (BL-78). */
+static void commit_leavers(struct stage *stage, struct hb_model_pool *pool,
+                           struct hb_model_pool *old)
+{
+    char key[HB_ID_KEY_SIZE];
+    uint32_t leaving = 0;
+
+    for (uint32_t b = 0; b < old->backends_count; b++) {
+        struct hb_model_backend *backend = old->backends[b];
+
+        if (pool != NULL && hb_pool_backend(pool, &backend->address) != NULL)
+            continue;
+        if (!backend->leaving)
+            stage->diff->backends_removed++;
+        if (pool != NULL && hb_backend_takes_new_flows(&backend->state, backend->weight) &&
+            backend->rewrite.size > 0) {
+            backend->leaving = true;
+            pool->backends[pool->backends_count + leaving++] = backend;
+            continue;
+        }
+        hb_ids_release(stage->model->backend_ids,
+                       hb_backend_key(key, old->name, &backend->address));
+        hb_backend_end(stage->model, backend);
+    }
+    if (leaving > 0) {
+        pool->backends_count += leaving;
+        qsort(pool->backends, pool->backends_count, sizeof(struct hb_model_backend *),
+              compare_backends);
+    }
+}
+
+static void take_table(struct hb_model_pool *pool, struct hb_model_pool *old)
+{
+    pool->input = old->input;
+    pool->owner = old->owner;
+    pool->slots = old->slots;
+    pool->usable = old->usable;
+    pool->change = old->change;
+    memcpy(pool->digest, old->digest, sizeof(pool->digest));
+    memcpy(pool->owners, old->owners, sizeof(pool->owners));
+    old->input = NULL;
+    old->owner = NULL;
+}
+
+static void commit_pools(struct stage *stage, const struct hb_config *config)
+{
+    struct hb_model *model = stage->model;
+
+    for (uint32_t p = 0; p < stage->pools_count; p++) {
+        struct hb_model_pool *pool = &stage->pools[p];
+
+        /* Still in the order of the file. */
+        for (uint32_t b = 0; b < pool->backends_count; b++) {
+            bool old = is_old(stage, pool, pool->backends[b]);
+
+            note_backend_change(pool->backends[b], &config->pools[p].backends[b], old, stage->diff);
+            commit_health(pool, pool->backends[b], stage->now_ms);
+        }
+        qsort(pool->backends, pool->backends_count, sizeof(struct hb_model_backend *),
+              compare_backends);
+    }
+    qsort(stage->pools, stage->pools_count, sizeof(*stage->pools), compare_pools);
+    for (uint32_t i = 0; i < model->pools_count; i++) {
+        struct hb_model_pool *old = &model->pools[i];
+        struct hb_model_pool *pool =
+            bsearch(old, stage->pools, stage->pools_count, sizeof(*stage->pools), compare_pools);
+
+        commit_leavers(stage, pool, old);
+        if (pool != NULL)
+            take_table(pool, old);
+        hb_pool_clear(old);
+    }
+}
+
+static void commit_services(struct stage *stage, const struct hb_config *config)
+{
+    struct hb_model *model = stage->model;
+    char key[HB_ID_KEY_SIZE];
+
+    for (uint32_t s = 0; s < config->services_count; s++) {
+        struct hb_model_service *service = &stage->services[s];
+        const struct hb_model_service *old = hb_model_service_by_id(model, service->id);
+        const char *pool = config->pools[service->pool].name;
+
+        if (old == NULL)
+            stage->diff->services_added++;
+        else if (strcmp(old->name, service->name) != 0 ||
+                 strcmp(model->pools[old->pool].name, pool) != 0)
+            stage->diff->services_changed++;
+        service->pool = stage->pool_at[service->pool];
+    }
+    for (uint32_t s = 0; s < model->services_count; s++) {
+        const struct hb_model_service *old = &model->services[s];
+        bool kept = false;
+
+        for (uint32_t i = 0; i < config->services_count && !kept; i++)
+            kept = stage->services[i].id == old->id;
+        if (kept)
+            continue;
+        stage->diff->services_removed++;
+        hb_ids_release(model->service_ids,
+                       hb_service_key(key, &old->vip, old->protocol, old->port));
+    }
+}
+
+/* Where each pool of the file stands once they are sorted by name. */
+static void find_pools(struct stage *stage, const struct hb_config *config)
+{
+    for (uint32_t p = 0; p < config->pools_count; p++) {
+        for (uint32_t other = 0; other < config->pools_count; other++)
+            stage->pool_at[p] += strcmp(config->pools[other].name, config->pools[p].name) < 0;
+    }
+}
+
+static void number_pools(struct hb_model *model)
+{
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        for (uint32_t b = 0; b < model->pools[p].backends_count; b++)
+            model->pools[p].backends[b]->pool = p;
+    }
+}
+
+int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint64_t now_ms,
+                   struct hb_model_diff *diff)
+{
+    struct stage stage = {.model = model, .diff = diff, .now_ms = now_ms};
+    bool staged;
+
+    memset(diff, 0, sizeof(*diff));
+    stage.pools = calloc(config->pools_count + 1, sizeof(*stage.pools));
+    stage.services = calloc(config->services_count + 1, sizeof(*stage.services));
+    stage.pool_at = calloc(config->pools_count + 1, sizeof(*stage.pool_at));
+    staged = stage.pools && stage.services && stage.pool_at && index_known(&stage);
+    for (uint32_t p = 0; staged && p < config->pools_count; p++)
+        staged = stage_pool(&stage, config, p);
+    staged = staged && stage_services(&stage, config);
+    if (!staged) {
+        if (stage.pools != NULL)
+            unstage(&stage);
+        free(stage.pools);
+        free(stage.services);
+        free(stage.pool_at);
+        free(stage.known);
+        if (diff->error[0] != '\0')
+            return -ENOSPC;
+        snprintf(diff->error, sizeof(diff->error), "not enough memory for the configuration");
+        return -ENOMEM;
+    }
+    find_pools(&stage, config);
+    commit_services(&stage, config);
+    commit_pools(&stage, config);
+    free(stage.pool_at);
+    free(stage.known);
+    free(model->pools);
+    free(model->services);
+    model->pools = stage.pools;
+    model->pools_count = stage.pools_count;
+    number_pools(model);
+    model->services = stage.services;
+    model->services_count = config->services_count;
+    model->hash_key = config->hash_key;
+    model->table_seed = config->table_seed;
+    model->tunnel_source = config->tunnel_source;
+    model->tunnel_source6 = config->tunnel_source6;
+    return 0;
+}

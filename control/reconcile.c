@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reconcile.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pool_table.h"
+#include <xxhash.h>
+
+static void update_rewrite(const struct hb_model *model, struct hb_model_backend *backend,
+                           struct hb_port_list ports)
+{
+    const struct hb_address *source =
+        backend->address.family == HB_FAMILY_IPV4 ? &model->tunnel_source : &model->tunnel_source6;
+
+    hb_rewrite_make(&backend->address, &backend->hop, source, ports, &backend->rewrite,
+                    backend->problem, sizeof(backend->problem));
+}
+
+static bool is_usable(const struct hb_model_backend *backend)
+{
+    return backend->rewrite.size > 0 &&
+           hb_backend_takes_new_flows(&backend->state, backend->weight);
+}
+
+/* Nothing speaks against it yet: it may become usable without anything being repaired. */
+static bool is_undecided(const struct hb_model_backend *backend)
+{
+    if (backend->state.draining || backend->weight == 0)
+        return false;
+    return backend->state.health == HB_BACKEND_UNKNOWN ||
+           (backend->state.health == HB_BACKEND_UP && backend->rewrite.size == 0);
+}
+
+/* Applies the rule about leaving members; what is left of them stands in the table. */
+static void settle_leaving(struct hb_model *model, struct hb_model_pool *pool)
+{
+    bool usable = false, undecided = false;
+
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
+        const struct hb_model_backend *backend = pool->backends[b];
+
+        if (backend->leaving)
+            continue;
+        usable = usable || is_usable(backend);
+        undecided = undecided || is_undecided(backend);
+    }
+    for (uint32_t b = pool->backends_count; b-- > 0;) {
+        struct hb_model_backend *backend = pool->backends[b];
+
+        if (backend->leaving && (usable || !undecided || !is_usable(backend)))
+            hb_model_drop(model, pool, b);
+    }
+}
+
+static enum hb_backend_use use_of(const struct hb_model_backend *backend)
+{
+    if (backend->rewrite.size == 0 || backend->state.health == HB_BACKEND_UNKNOWN)
+        return HB_BACKEND_DOWN;
+    return hb_backend_use_of(&backend->state);
+}
+
+static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
+                       struct hb_port_list ports, char *problem, size_t size)
+{
+    struct hb_table_input *input;
+
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        update_rewrite(model, pool->backends[b], ports);
+    settle_leaving(model, pool);
+    input = hb_table_input_new(pool, model->table_seed);
+    if (input == NULL)
+        return -ENOMEM;
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
+        if (is_usable(pool->backends[b]))
+            hb_table_input_add(input, pool->backends[b]);
+    }
+    pool->usable = hb_table_input_count(input);
+    return hb_pool_table_update(pool, input, problem, size);
+}
+
+static uint32_t plan_table(struct hb_plan *plan, const struct hb_model_pool *pool)
+{
+    struct hb_plan_table *table = plan->tables;
+
+    if (pool->owner == NULL)
+        return HB_POOL_NO_TABLE;
+    for (uint32_t t = 0; t < plan->tables_count; t++, table++) {
+        if (table->slots == pool->slots && memcmp(table->digest, pool->digest, HB_DIGEST_SIZE) == 0)
+            return t;
+    }
+    memcpy(table->digest, pool->digest, HB_DIGEST_SIZE);
+    table->owner = pool->owner;
+    table->slots = pool->slots;
+    return plan->tables_count++;
+}
+
+static void plan_backend(struct hb_plan *plan, const struct hb_model_backend *backend,
+                         uint32_t pool)
+{
+    struct hb_backend_record *record = &plan->backends[plan->backends_count++];
+
+    record->id = backend->id;
+    record->incarnation = backend->incarnation;
+    record->pool = pool;
+    record->use = use_of(backend);
+    record->family = backend->address.family;
+    record->weight = (uint16_t)backend->weight;
+    memcpy(record->address, backend->address.bytes, sizeof(record->address));
+    record->rewrite = backend->rewrite;
+    memcpy(record->name, backend->name, sizeof(record->name));
+}
+
+static void plan_service(struct hb_plan *plan, const struct hb_model_service *service)
+{
+    struct hb_service_record *record = &plan->services[plan->services_count++];
+
+    memcpy(record->address, service->vip.bytes, sizeof(record->address));
+    record->port = htobe16(service->port);
+    record->protocol = service->protocol;
+    record->family = service->vip.family;
+    record->id = service->id;
+    record->pool = service->pool;
+    memcpy(record->name, service->name, sizeof(record->name));
+}
+
+static int compare_service_ids(const void *a, const void *b)
+{
+    uint32_t left = ((const struct hb_service_record *)a)->id;
+    uint32_t right = ((const struct hb_service_record *)b)->id;
+
+    return (left > right) - (left < right);
+}
+
+static int compare_backend_ids(const void *a, const void *b)
+{
+    uint32_t left = ((const struct hb_backend_record *)a)->id;
+    uint32_t right = ((const struct hb_backend_record *)b)->id;
+
+    return (left > right) - (left < right);
+}
+
+/* What the generation means: everything but its number and which tables it carries. */
+static void digest_plan(struct hb_plan *plan)
+{
+    XXH3_state_t *state = XXH3_createState();
+    uint32_t counts[] = {plan->services_count, plan->pools_count, plan->backends_count,
+                         plan->tables_count};
+
+    memset(plan->content, 0, sizeof(plan->content));
+    if (state == NULL)
+        return; /* equal to nothing that was published: at worst it is published once more */
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, counts, sizeof(counts));
+    XXH3_128bits_update(state, &plan->hash_key, sizeof(plan->hash_key));
+    XXH3_128bits_update(state, plan->services, plan->services_count * sizeof(*plan->services));
+    XXH3_128bits_update(state, plan->pools, plan->pools_count * sizeof(*plan->pools));
+    XXH3_128bits_update(state, plan->backends, plan->backends_count * sizeof(*plan->backends));
+    for (uint32_t t = 0; t < plan->tables_count; t++)
+        XXH3_128bits_update(state, plan->tables[t].digest, HB_DIGEST_SIZE);
+    XXH128_canonicalFromHash((XXH128_canonical_t *)plan->content, XXH3_128bits_digest(state));
+    XXH3_freeState(state);
+}
+
+static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
+{
+    uint32_t backends = 0;
+
+    for (uint32_t p = 0; p < model->pools_count; p++)
+        backends += model->pools[p].backends_count;
+    plan->services = calloc(model->services_count + 1, sizeof(*plan->services));
+    plan->pools = calloc(model->pools_count + 1, sizeof(*plan->pools));
+    plan->backends = calloc(backends + 1, sizeof(*plan->backends));
+    plan->tables = calloc(model->pools_count + 1, sizeof(*plan->tables));
+    return plan->services && plan->pools && plan->backends && plan->tables;
+}
+
+static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
+{
+    plan->hash_key = model->hash_key;
+    for (uint32_t s = 0; s < model->services_count; s++)
+        plan_service(plan, &model->services[s]);
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        const struct hb_model_pool *pool = &model->pools[p];
+        struct hb_pool_record *record = &plan->pools[plan->pools_count++];
+
+        record->table = plan_table(plan, pool);
+        memcpy(record->owners, pool->owners, sizeof(record->owners));
+        memcpy(record->name, pool->name, sizeof(record->name));
+        for (uint32_t b = 0; b < pool->backends_count; b++)
+            plan_backend(plan, pool->backends[b], p);
+    }
+    qsort(plan->services, plan->services_count, sizeof(*plan->services), compare_service_ids);
+    qsort(plan->backends, plan->backends_count, sizeof(*plan->backends), compare_backend_ids);
+    digest_plan(plan);
+}
+
+int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_plan *plan,
+                 char *problem, size_t size)
+{
+    int error;
+
+    memset(plan, 0, sizeof(*plan));
+    problem[0] = '\0';
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        error = update_pool(model, &model->pools[p], ports, problem, size);
+        if (error != 0)
+            return error;
+    }
+    if (!allocate_plan(plan, model)) {
+        hb_plan_clear(plan);
+        return -ENOMEM;
+    }
+    fill_plan(plan, model);
+    return 0;
+}
+
+void hb_plan_clear(struct hb_plan *plan)
+{
+    free(plan->services);
+    free(plan->pools);
+    free(plan->backends);
+    free(plan->tables);
+    memset(plan, 0, sizeof(*plan));
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reconcile.h: from the model to what a generation must contain.
+ *
+ * Nothing is remembered from one call to the next but the tables, which are rebuilt only for pools
+ * whose inputs changed (members, weights, ids, size, algorithm, seed). So it may be called after
+ * any change, and twice is as good as once; what it yields depends only on what the model says now.
+ *
+ * Which members stand in a pool's table:
+ *   1. configured members that take new flows (up, not draining, weight above 0) and can be
+ * forwarded to;
+ *   2. if there are none, and some configured member has not proved anything yet (not probed, or
+ * its next hop is still being resolved): the members that leave. So a pool whose members are all
+ * replaced by one reload has no gap (BL-79). As soon as a configured member is usable, or all of
+ * them have failed, the leaving ones are dropped for good;
+ *   3. if there are none either: no table. The dataplane drops and counts (fail closed, BL-68).
+ *
+ * A backend's record says ACTIVE, DRAINING or DOWN; one that never had a good probe, or that cannot
+ * be forwarded to, is DOWN. A backend keeps its last rewrite when its next hop is lost later:
+ * whether it still works is for its health check to say.
+ *
+ * Pure. One thread.
+ */
+#ifndef HB_CONTROL_RECONCILE_H
+#define HB_CONTROL_RECONCILE_H
+
+#include <stdint.h>
+
+#include "halbach/generation.h"
+#include "model.h"
+#include "rewrite.h"
+
+/* One table of a plan; the slots belong to the model's pool and are valid until the next reconcile.
+ */
+struct hb_plan_table {
+    uint8_t digest[HB_DIGEST_SIZE];
+    const uint16_t *owner;
+    uint32_t slots;
+};
+
+/* All of a generation but its number and its layout. Equal plans are equal in every byte. */
+struct hb_plan {
+    struct hb_hash_key hash_key;
+    struct hb_service_record *services; /* sorted by id */
+    uint32_t services_count;
+    struct hb_pool_record *pools; /* sorted by name */
+    uint32_t pools_count;
+    struct hb_backend_record *backends; /* sorted by id */
+    uint32_t backends_count;
+    struct hb_plan_table *tables; /* no two alike, in the order of the first pool that has each */
+    uint32_t tables_count;
+    uint8_t content[HB_DIGEST_SIZE]; /* of all of the above */
+};
+
+/* Brings rewrites, memberships and tables of the model up to date and fills *plan. -ENOMEM: *plan
+ * is empty; tables built so far are kept and the call can be repeated. `problem` (of `size` bytes)
+ * is "" or names a pool whose table could not be built. */
+int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_plan *plan,
+                 char *problem, size_t size);
+
+void hb_plan_clear(struct hb_plan *plan);
+
+#endif

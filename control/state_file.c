@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "state_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log.h"
+
+#define FORMAT  "halbach-state"
+#define VERSION 1
+
+static const char *const health_names[] = {
+    [HB_BACKEND_UNKNOWN] = "unknown",
+    [HB_BACKEND_UP] = "up",
+    [HB_BACKEND_FAILED] = "down",
+};
+
+static const char *protocol_name(uint8_t protocol)
+{
+    return protocol == HB_PROTOCOL_TCP ? "tcp" : "udp";
+}
+
+/* --- writing --- */
+
+static json_t *backend_to_json(const struct hb_state_backend *backend)
+{
+    char address[HB_ADDRESS_TEXT];
+    json_t *object = json_pack("{s:I, s:I}", "id", (json_int_t)backend->id, "incarnation",
+                               (json_int_t)backend->incarnation);
+
+    if (object == NULL || backend->pool[0] == '\0')
+        return object;
+    json_object_set_new(object, "pool", json_string(backend->pool));
+    json_object_set_new(object, "address",
+                        json_string(hb_address_print(&backend->address, address)));
+    json_object_set_new(object, "health", json_string(health_names[backend->health]));
+    json_object_set_new(object, "health_since_unix",
+                        json_integer((json_int_t)backend->health_since_unix));
+    if (backend->draining)
+        json_object_set_new(object, "draining_since_unix",
+                            json_integer((json_int_t)backend->drain_since_unix));
+    return object;
+}
+
+static json_t *service_to_json(const struct hb_state_service *service)
+{
+    char vip[HB_ADDRESS_TEXT];
+    json_t *object = json_pack("{s:I, s:I}", "id", (json_int_t)service->id, "incarnation",
+                               (json_int_t)service->incarnation);
+
+    if (object == NULL || service->vip.family == 0)
+        return object;
+    json_object_set_new(object, "vip", json_string(hb_address_print(&service->vip, vip)));
+    json_object_set_new(object, "protocol", json_string(protocol_name(service->protocol)));
+    json_object_set_new(object, "port", json_integer(service->port));
+    return object;
+}
+
+static char *state_to_text(const struct hb_state *state)
+{
+    json_t *backends = json_array(), *services = json_array(), *root;
+    char *text;
+
+    for (uint32_t b = 0; b < state->backends_count; b++)
+        json_array_append_new(backends, backend_to_json(&state->backends[b]));
+    for (uint32_t s = 0; s < state->services_count; s++)
+        json_array_append_new(services, service_to_json(&state->services[s]));
+    root =
+        json_pack("{s:s, s:i, s:I, s:o, s:o}", "format", FORMAT, "version", VERSION, "generation",
+                  (json_int_t)state->generation, "backends", backends, "services", services);
+    /* Short of memory the arrays are short too: nothing incomplete may replace a whole file. */
+    if (root != NULL && (json_array_size(backends) != state->backends_count ||
+                         json_array_size(services) != state->services_count)) {
+        json_decref(root);
+        root = NULL;
+    }
+    text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    return text;
+}
+
+static int write_all(int fd, const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        ssize_t wrote = write(fd, text, left);
+
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote < 0)
+            return -errno;
+        text += wrote;
+        left -= (size_t)wrote;
+    }
+    return 0;
+}
+
+/* The rename itself must survive a power cut too. */
+static int sync_folder(const char *path)
+{
+    char copy[PATH_MAX];
+    int fd, error = 0;
+
+    snprintf(copy, sizeof(copy), "%s", path);
+    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (fsync(fd) != 0 && errno != EINVAL)
+        error = -errno;
+    close(fd);
+    return error;
+}
+
+static int replace_file(const char *path, const char *text)
+{
+    char temporary[PATH_MAX];
+    int fd, error;
+
+    if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
+        return -ENAMETOOLONG;
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    error = write_all(fd, text);
+    if (error == 0 && fsync(fd) != 0)
+        error = -errno;
+    close(fd);
+    if (error == 0 && rename(temporary, path) != 0)
+        error = -errno;
+    if (error != 0) {
+        unlink(temporary);
+        return error;
+    }
+    return sync_folder(path);
+}
+
+int hb_state_save(const char *path, const struct hb_state *state)
+{
+    char *text = state_to_text(state);
+    int error;
+
+    if (text == NULL)
+        return -ENOMEM;
+    error = replace_file(path, text);
+    free(text);
+    return error;
+}
+
+/* --- reading --- */
+
+static bool read_number(const json_t *object, const char *name, uint64_t max, uint64_t *number)
+{
+    const json_t *value = json_object_get(object, name);
+
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > max)
+        return false;
+    *number = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_address(const json_t *object, const char *name, struct hb_address *address)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+
+    return text != NULL && hb_address_parse(text, address);
+}
+
+static bool read_health(const json_t *object, enum hb_backend_health *health)
+{
+    const char *text = json_string_value(json_object_get(object, "health"));
+
+    for (unsigned i = 0; text != NULL && i < sizeof(health_names) / sizeof(*health_names); i++) {
+        if (strcmp(text, health_names[i]) != 0)
+            continue;
+        *health = (enum hb_backend_health)i;
+        return true;
+    }
+    return false;
+}
+
+static bool read_backend(const json_t *object, struct hb_state_backend *backend)
+{
+    const char *pool = json_string_value(json_object_get(object, "pool"));
+    uint64_t id, incarnation;
+
+    if (!read_number(object, "id", HB_BACKENDS_MAX, &id) || id == HB_BACKEND_NONE ||
+        !read_number(object, "incarnation", UINT32_MAX, &incarnation))
+        return false;
+    backend->id = (uint32_t)id;
+    backend->incarnation = (uint32_t)incarnation;
+    if (json_object_get(object, "pool") == NULL)
+        return true;
+    if (pool == NULL || pool[0] == '\0' || strlen(pool) >= sizeof(backend->pool))
+        return false;
+    snprintf(backend->pool, sizeof(backend->pool), "%s", pool);
+    if (json_object_get(object, "draining_since_unix") != NULL) {
+        backend->draining = true;
+        if (!read_number(object, "draining_since_unix", INT64_MAX, &backend->drain_since_unix))
+            return false;
+    }
+    return read_address(object, "address", &backend->address) &&
+           read_health(object, &backend->health) &&
+           read_number(object, "health_since_unix", INT64_MAX, &backend->health_since_unix);
+}
+
+static bool read_service(const json_t *object, struct hb_state_service *service)
+{
+    const char *protocol = json_string_value(json_object_get(object, "protocol"));
+    uint64_t id, incarnation, port;
+
+    if (!read_number(object, "id", HB_SERVICES_MAX - 1, &id) ||
+        !read_number(object, "incarnation", UINT32_MAX, &incarnation))
+        return false;
+    service->id = (uint32_t)id;
+    service->incarnation = (uint32_t)incarnation;
+    if (json_object_get(object, "vip") == NULL)
+        return true;
+    if (protocol == NULL || (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0) ||
+        !read_number(object, "port", UINT16_MAX, &port))
+        return false;
+    service->protocol = strcmp(protocol, "tcp") == 0 ? HB_PROTOCOL_TCP : HB_PROTOCOL_UDP;
+    service->port = (uint16_t)port;
+    return read_address(object, "vip", &service->vip);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    uint32_t left = ((const struct hb_state_backend *)a)->id;
+    uint32_t right = ((const struct hb_state_backend *)b)->id;
+
+    return (left > right) - (left < right);
+}
+
+/* Returns what is wrong with it, or NULL. */
+static const char *read_state(const json_t *root, struct hb_state *state)
+{
+    const json_t *backends = json_object_get(root, "backends");
+    const json_t *services = json_object_get(root, "services");
+    const char *format = json_string_value(json_object_get(root, "format"));
+    uint64_t version;
+
+    if (format == NULL || strcmp(format, FORMAT) != 0)
+        return "it is not a state file of halbach-control";
+    if (!read_number(root, "version", UINT32_MAX, &version) || version != VERSION)
+        return "it is of another version";
+    if (!read_number(root, "generation", INT64_MAX, &state->generation) ||
+        !json_is_array(backends) || !json_is_array(services))
+        return "a member is missing or of the wrong type";
+    state->backends = calloc(json_array_size(backends) + 1, sizeof(*state->backends));
+    state->services = calloc(json_array_size(services) + 1, sizeof(*state->services));
+    if (state->backends == NULL || state->services == NULL)
+        return "there is not enough memory for it";
+    for (size_t b = 0; b < json_array_size(backends); b++) {
+        if (!read_backend(json_array_get(backends, b), &state->backends[state->backends_count++]))
+            return "a backend's entry is damaged";
+    }
+    for (size_t s = 0; s < json_array_size(services); s++) {
+        if (!read_service(json_array_get(services, s), &state->services[state->services_count++]))
+            return "a service's entry is damaged";
+    }
+    qsort(state->backends, state->backends_count, sizeof(*state->backends), compare_ids);
+    return NULL;
+}
+
+static void set_aside(const char *path, const char *why)
+{
+    char bad[PATH_MAX];
+
+    snprintf(bad, sizeof(bad), "%s.bad", path);
+    if (rename(path, bad) == 0)
+        hb_log(HB_LOG_WARNING,
+               "%s: %s; it was moved to %s and control starts without it (drains are forgotten)",
+               path, why, bad);
+    else
+        hb_log(HB_LOG_WARNING,
+               "%s: %s, and it could not be moved to %s: %s; control starts "
+               "without it",
+               path, why, bad, strerror(errno));
+}
+
+int hb_state_load(const char *path, struct hb_state *state)
+{
+    json_error_t error;
+    const char *wrong;
+    json_t *root;
+    FILE *file;
+
+    memset(state, 0, sizeof(*state));
+    file = fopen(path, "re");
+    if (file == NULL && errno == ENOENT)
+        return -ENOENT;
+    if (file == NULL) {
+        int code = errno;
+
+        hb_log(HB_LOG_ERROR,
+               "%s: cannot be read: %s; check its owner and mode, or name another "
+               "file with --state",
+               path, strerror(code));
+        return -code;
+    }
+    root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    wrong = root ? read_state(root, state) : "it is torn or not JSON";
+    json_decref(root);
+    if (wrong == NULL)
+        return 0;
+    hb_state_clear(state);
+    set_aside(path, wrong);
+    return -EBADMSG;
+}
+
+void hb_state_clear(struct hb_state *state)
+{
+    free(state->backends);
+    free(state->services);
+    memset(state, 0, sizeof(*state));
+}

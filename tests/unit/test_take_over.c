@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A control that comes back: from the dataplane's generation, from its state file, from neither. */
+#include "model_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "take_over.h"
+
+#define NOW_UNIX 1790000000
+
+static const struct hb_held_tables nothing_held = {0};
+
+/* The model before the restart: 1 up, 2 draining, 3 down, 4 not probed; id 5 was given and freed.
+ */
+static struct hb_model *make_past(struct hb_plan *plan)
+{
+    struct hb_model *model = hb_model_new();
+
+    apply(model, make_web(5));
+    apply(model, make_web(4));
+    resolve_all(model);
+    probe(model, "web", "198.51.100.1", true);
+    probe(model, "web", "198.51.100.2", true);
+    hb_backend_state_apply(&backend_at(model, "web", "198.51.100.2")->state, HB_EVENT_DRAIN, 2, 2,
+                           NOW_MS - 60000, NOW_MS - 60000);
+    probe(model, "web", "198.51.100.3", false);
+    reconcile(model, plan);
+    return model;
+}
+
+/* What control does at its start, but for next hops: they are not known yet. */
+static struct hb_model *restart(const void *blob, const struct hb_state *known,
+                                struct hb_config *config)
+{
+    struct hb_model *model = hb_model_new();
+
+    if (known != NULL)
+        hb_take_over_state_ids(model, known);
+    if (blob != NULL)
+        hb_take_over_blob_ids(model, blob);
+    apply(model, config);
+    hb_model_release_unused(model);
+    hb_take_over_backends(model, blob, known, true, NOW_MS, NOW_UNIX);
+    return model;
+}
+
+static void test_same_content_after_a_restart(void **state)
+{
+    struct hb_plan past = {0}, now = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_state known;
+    void *blob;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(hb_generation_build(&past, 7, &nothing_held, &blob, &size), 0);
+    assert_true(hb_blob_readable(blob, size));
+    assert_int_equal(hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known), 0);
+    assert_int_equal(known.backends_count, 5);
+
+    after = restart(blob, &known, make_web(4));
+    reconcile(after, &now);
+    assert_memory_equal(now.content, past.content, HB_DIGEST_SIZE);
+    assert_int_equal(backend_at(after, "web", "198.51.100.4")->state.health, HB_BACKEND_UNKNOWN);
+    assert_int_equal(backend_at(after, "web", "198.51.100.2")->state.drain_since_ms,
+                     NOW_MS - 60000);
+    hb_model_free(after);
+
+    /* Without the state file the blob alone must do. */
+    after = restart(blob, NULL, make_web(4));
+    reconcile(after, &now);
+    assert_memory_equal(now.content, past.content, HB_DIGEST_SIZE);
+    assert_true(backend_at(after, "web", "198.51.100.2")->state.draining);
+    hb_model_free(after);
+
+    /* Without the blob (both daemons died) ids, health and drains come from the file. */
+    after = restart(NULL, &known, make_web(4));
+    resolve_all(after);
+    reconcile(after, &now);
+    assert_memory_equal(now.content, past.content, HB_DIGEST_SIZE);
+    hb_model_free(after);
+
+    free(blob);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_plan_clear(&now);
+    hb_model_free(before);
+}
+
+/* The file was written after an undrain that the dataplane never heard of. */
+static void test_the_state_file_decides_about_drains(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_state known;
+    void *blob;
+    size_t size;
+
+    (void)state;
+    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    hb_backend_state_apply(&backend_at(before, "web", "198.51.100.2")->state, HB_EVENT_UNDRAIN, 2,
+                           2, NOW_MS, NOW_MS);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    after = restart(blob, &known, make_web(4));
+    assert_false(backend_at(after, "web", "198.51.100.2")->state.draining);
+    assert_int_equal(backend_at(after, "web", "198.51.100.2")->state.health, HB_BACKEND_UP);
+    free(blob);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+/* What the file removed while control was down is free, and remembered: its id comes back with
+ * another incarnation. */
+static void test_changed_while_away(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(3);
+    void *blob;
+    size_t size;
+
+    (void)state;
+    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    after = restart(blob, NULL, make_web(3));
+    assert_int_equal(hb_ids_used(after->backend_ids), 3);
+    add_backend(config, "web", "198.51.100.99", 1);
+    apply(after, config);
+    assert_int_equal(backend_at(after, "web", "198.51.100.99")->id, 4);
+    assert_int_equal(backend_at(after, "web", "198.51.100.99")->incarnation, 2);
+    free(blob);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+static bool three_is_in_use(void *context, uint32_t id)
+{
+    (void)context;
+    return id == 3;
+}
+
+static bool three_is_not_reusable(void *context, uint32_t id, uint32_t incarnation)
+{
+    (void)incarnation;
+    return !three_is_in_use(context, id);
+}
+
+/* A dataplane with another history turns up late: its ids win, and an id that flows name but that
+ * its generation does not have is not ours either. */
+static void test_a_dataplane_that_comes_late(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *other = hb_model_new(), *model = hb_model_new();
+    struct hb_config *config = make_config();
+    void *blob;
+    size_t size;
+
+    (void)state;
+    /* There .2 has id 1 and .1 has id 2. */
+    add_pool(config, "web");
+    add_backend(config, "web", "198.51.100.2", 1);
+    add_backend(config, "web", "198.51.100.1", 1);
+    apply(other, config);
+    resolve_all(other);
+    all_up(other);
+    reconcile(other, &past);
+    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+
+    model->reusable = three_is_not_reusable;
+    apply(model, make_web(2));
+    config = make_web(3);
+    model->reusable = NULL;
+    apply(model, config);
+    model->reusable = three_is_not_reusable;
+    assert_int_equal(backend_at(model, "web", "198.51.100.1")->id, 1);
+    hb_take_over_blob_ids(model, blob);
+    assert_int_equal(hb_model_assign_ids(model), 0);
+    assert_int_equal(backend_at(model, "web", "198.51.100.1")->id, 2);
+    assert_int_equal(backend_at(model, "web", "198.51.100.2")->id, 1);
+    assert_int_equal(backend_at(model, "web", "198.51.100.3")->id, 3);
+    assert_true(hb_take_over_doubt_ids(model, blob, three_is_in_use, NULL));
+    assert_int_equal(hb_model_assign_ids(model), 0);
+    assert_int_equal(backend_at(model, "web", "198.51.100.3")->id, 4);
+    assert_false(hb_take_over_doubt_ids(model, blob, three_is_in_use, NULL));
+    free(blob);
+    hb_plan_clear(&past);
+    hb_model_free(other);
+    hb_model_free(model);
+}
+
+/* A blob cut at any byte is either unreadable or read within its bounds (under ASan). */
+static void test_short_blobs(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past);
+    void *blob;
+    size_t size;
+
+    (void)state;
+    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    for (size_t cut = 0; cut <= size; cut += 8) {
+        void *copy = aligned_alloc(64, (cut + 63) / 64 * 64 + 64);
+
+        memcpy(copy, blob, cut);
+        if (hb_blob_readable(copy, cut)) {
+            struct hb_model *after = restart(copy, NULL, make_web(2));
+
+            hb_model_free(after);
+        }
+        free(copy);
+    }
+    free(blob);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_content_after_a_restart),
+        cmocka_unit_test(test_the_state_file_decides_about_drains),
+        cmocka_unit_test(test_changed_while_away),
+        cmocka_unit_test(test_a_dataplane_that_comes_late),
+        cmocka_unit_test(test_short_blobs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
