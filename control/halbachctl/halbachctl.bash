@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# bash completion for halbachctl. Commands come from its own help, names of backends from control.
+
+_halbachctl() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command='' word skip=0 index socket=()
+
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        if ((skip)); then
+            skip=0
+        elif [[ $word == --socket ]]; then
+            socket=(--socket "${COMP_WORDS[index + 1]}")
+            skip=1
+        elif [[ $word == --pool ]]; then
+            skip=1
+        elif [[ $word != -* && -z $command ]]; then
+            command=$word
+        fi
+    done
+
+    case $previous in
+    --socket)
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        return
+        ;;
+    --pool)
+        # The second column of the table, up to the blank line after it.
+        mapfile -t COMPREPLY < <(compgen -W "$(halbachctl "${socket[@]}" backends 2>/dev/null |
+            awk 'NF == 0 { exit } NR > 1 { print $2 }' | sort -u)" -- "$current")
+        return
+        ;;
+    esac
+
+    if [[ $current == -* ]]; then
+        local options='--socket --json --help --version'
+        case $command in
+        drain) options+=' --pool --wait' ;;
+        undrain) options+=' --pool' ;;
+        backends) options+=' --pool --down --traffic' ;;
+        stats) options+=' --watch' ;;
+        drops) options+=' --all' ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
+        return
+    fi
+
+    case $command in
+    '' | help)
+        mapfile -t COMPREPLY < <(compgen -W "$(halbachctl help 2>/dev/null |
+            awk '/^Commands:/ { inside = 1; next } NF == 0 { inside = 0 } inside { print $1 }')" -- "$current")
+        ;;
+    config)
+        if [[ $previous == check ]]; then
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        else
+            mapfile -t COMPREPLY < <(compgen -W check -- "$current")
+        fi
+        ;;
+    drain | undrain)
+        mapfile -t COMPREPLY < <(compgen -W "$(halbachctl "${socket[@]}" backends 2>/dev/null |
+            awk 'NF == 0 { exit } NR > 1 { print $1 }' | sort -u)" -- "$current")
+        ;;
+    lookup)
+        mapfile -t COMPREPLY < <(compgen -W 'tcp udp' -- "$current")
+        ;;
+    esac
+}
+
+complete -o filenames -F _halbachctl halbachctl
