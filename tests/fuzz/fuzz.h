@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fuzz.h: damage to valid input, the same on every machine and run: a failure can be repeated by
+ * its round.
+ *
+ * HB_FUZZ_ROUNDS in the environment sets how many rounds a fuzz test runs, HB_FUZZ_SEED where they
+ * start.
+ */
+#ifndef HB_TESTS_FUZZ_H
+#define HB_TESTS_FUZZ_H
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static inline uint64_t fuzz_setting(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* SplitMix64 (G. Steele et al., "Fast splittable pseudorandom number generators", OOPSLA 2014). */
+static inline uint64_t fuzz_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+static inline uint64_t fuzz_below(uint64_t *state, uint64_t limit)
+{
+    return fuzz_random(state) % limit;
+}
+
+/* Values at which arithmetic tends to go wrong. */
+static inline uint64_t fuzz_edge(uint64_t *state)
+{
+    static const uint64_t edges[] = {
+        0,   1,          2,          7,          63,         64,
+        255, 256,        65535,      65536,      0x7fffffff, 0x80000000,
+        ~0u, 1ull << 32, 1ull << 63, UINT64_MAX, 192,        UINT64_MAX - 63};
+
+    return edges[fuzz_below(state, sizeof(edges) / sizeof(edges[0]))];
+}
+
+/* Damages `size` bytes in place, one to four times: a bit, a byte, or an aligned word. */
+static inline void fuzz_damage(uint64_t *state, uint8_t *bytes, uint64_t size)
+{
+    for (uint64_t n = 1 + fuzz_below(state, 4); n > 0 && size >= 8; n--) {
+        uint64_t at = fuzz_below(state, size), value = fuzz_edge(state);
+        unsigned width = 1u << fuzz_below(state, 4);
+
+        switch (fuzz_below(state, 3)) {
+        case 0:
+            bytes[at] ^= (uint8_t)(1u << fuzz_below(state, 8));
+            break;
+        case 1:
+            bytes[at] = (uint8_t)fuzz_random(state);
+            break;
+        default:
+            at = fuzz_below(state, size / width) * width;
+            for (unsigned i = 0; i < width; i++)
+                bytes[at + i] = (uint8_t)(value >> (8 * i));
+        }
+    }
+}
+
+#endif

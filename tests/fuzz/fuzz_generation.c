@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Damaged generations: whatever control sends, the check neither reads outside the blob nor lets
+ * anything through that the packet path could trip over. The checksum is made right again after
+ * most damage, so that the checks behind it are reached. Run with the address sanitizer this finds
+ * reads outside.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "fuzz.h"
+#include "generation_check.h"
+
+enum { SERVICES = 2, POOLS = 2, BACKENDS = 3, TABLES = 2, SLOTS = 13 };
+
+/* Sections in the order of generation.h; each is a multiple of 64 bytes, but the last two. */
+struct blob {
+    struct hb_generation_header header;
+    struct hb_service_record services[SERVICES];
+    struct hb_pool_record pools[POOLS];
+    struct hb_backend_record backends[BACKENDS];
+    struct hb_table_record tables[TABLES];
+    uint16_t slots[TABLES][32]; /* 64 bytes each, 13 entries in use */
+};
+
+static const struct hb_generation_limits limits = {
+    .services_max = 16, .backends_max = 16, .ports = {0}, .ports_count = 1};
+
+static void seal(uint8_t *bytes, uint64_t size)
+{
+    struct hb_generation_header *header = (void *)bytes;
+
+    if (size < sizeof(*header))
+        return;
+    header->checksum = 0;
+    header->checksum = XXH3_64bits(bytes, size);
+}
+
+static void digest(struct hb_table_record *table, const uint16_t *slots)
+{
+    XXH128_canonical_t canonical;
+
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(slots, SLOTS * sizeof(*slots)));
+    memcpy(table->digest, &canonical, HB_DIGEST_SIZE);
+}
+
+static void fill_backend(struct hb_backend_record *backend, uint32_t id, uint32_t pool,
+                         uint8_t family)
+{
+    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+    struct hb_rewrite *rewrite = &backend->rewrite;
+    uint8_t *ip = rewrite->bytes + 14;
+
+    backend->id = id;
+    backend->pool = pool;
+    backend->use = HB_BACKEND_ACTIVE;
+    backend->family = family;
+    backend->address[0] = 198;
+    backend->address[3] = (uint8_t)id;
+    strcpy(backend->name, "backend");
+    rewrite->l2_size = 14;
+    rewrite->size = family == HB_FAMILY_IPV4 ? 34 : 54;
+    rewrite->family = family;
+    rewrite->forwarding = HB_FORWARDING_IPIP;
+    rewrite->inner_max = 1500;
+    memcpy(rewrite->bytes, mac, sizeof(mac));
+    rewrite->bytes[12] = family == HB_FAMILY_IPV4 ? 0x08 : 0x86;
+    rewrite->bytes[13] = family == HB_FAMILY_IPV4 ? 0x00 : 0xdd;
+    ip[0] = family == HB_FAMILY_IPV4 ? 0x45 : 0x60;
+    ip[family == HB_FAMILY_IPV4 ? 8 : 7] = 64;
+    memcpy(ip + (family == HB_FAMILY_IPV4 ? 16 : 24), backend->address,
+           family == HB_FAMILY_IPV4 ? 4 : HB_ADDRESS_SIZE);
+}
+
+static void fill(struct blob *blob)
+{
+    struct hb_generation_header *header = &blob->header;
+
+    memset(blob, 0, sizeof(*blob));
+    *header = (struct hb_generation_header){
+        .magic = HB_GENERATION_MAGIC,
+        .version = HB_GENERATION_VERSION,
+        .header_size = sizeof(*header),
+        .total_size = sizeof(*blob),
+        .number = 1,
+        .services = {offsetof(struct blob, services), SERVICES, sizeof(blob->services[0])},
+        .pools = {offsetof(struct blob, pools), POOLS, sizeof(blob->pools[0])},
+        .backends = {offsetof(struct blob, backends), BACKENDS, sizeof(blob->backends[0])},
+        .tables = {offsetof(struct blob, tables), TABLES, sizeof(blob->tables[0])},
+    };
+    for (uint32_t i = 0; i < SERVICES; i++) {
+        blob->services[i] = (struct hb_service_record){.address = {192, 0, 2, 10},
+                                                       .port = (hb_be16)(80 + i),
+                                                       .protocol = HB_PROTOCOL_TCP,
+                                                       .family = HB_FAMILY_IPV4,
+                                                       .id = i,
+                                                       .pool = i};
+        strcpy(blob->services[i].name, "service");
+    }
+    for (uint32_t i = 0; i < POOLS; i++) {
+        blob->pools[i].table = i;
+        strcpy(blob->pools[i].name, "pool");
+    }
+    fill_backend(&blob->backends[0], 1, 0, HB_FAMILY_IPV4);
+    fill_backend(&blob->backends[1], 2, 0, HB_FAMILY_IPV6);
+    fill_backend(&blob->backends[2], 3, 1, HB_FAMILY_IPV4);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        blob->slots[0][i] = (uint16_t)(1 + i % 2);
+        blob->slots[1][i] = 3;
+    }
+    for (uint32_t i = 0; i < TABLES; i++) {
+        blob->tables[i].offset = offsetof(struct blob, slots) + i * sizeof(blob->slots[0]);
+        blob->tables[i].slots = SLOTS;
+        digest(&blob->tables[i], blob->slots[i]);
+    }
+    seal((uint8_t *)blob, sizeof(*blob));
+}
+
+/* What the packet path does with an accepted generation, without any check of its own. */
+static void walk(const uint8_t *bytes, uint64_t size)
+{
+    const struct hb_generation_header *header = (const void *)bytes;
+    const struct hb_service_record *services = (const void *)(bytes + header->services.offset);
+    const struct hb_pool_record *pools = (const void *)(bytes + header->pools.offset);
+    const struct hb_backend_record *backends = (const void *)(bytes + header->backends.offset);
+    const struct hb_table_record *tables = (const void *)(bytes + header->tables.offset);
+    const struct hb_backend_record *by_id[HB_BACKENDS_MAX + 1] = {NULL};
+
+    assert_int_equal(header->total_size, size);
+    for (uint32_t i = 0; i < header->backends.count; i++)
+        by_id[backends[i].id] = &backends[i];
+    for (uint32_t i = 0; i < header->services.count; i++) {
+        const struct hb_pool_record *pool = &pools[services[i].pool];
+
+        assert_true(services[i].pool < header->pools.count);
+        if (pool->table == HB_POOL_NO_TABLE)
+            continue;
+        for (uint32_t slot = 0; slot < tables[pool->table].slots; slot++) {
+            const uint16_t *owner = (const void *)(bytes + tables[pool->table].offset);
+            const struct hb_backend_record *backend = by_id[owner[slot]];
+
+            assert_non_null(backend);
+            assert_in_range(backend->rewrite.size, 34, HB_REWRITE_BYTES);
+            assert_int_equal(backend->rewrite.port, 0);
+        }
+    }
+}
+
+/* Checks a copy of exactly `size` bytes, so that a sanitizer sees any read behind its end. */
+static enum hb_reject check_copy(const void *blob, uint64_t size)
+{
+    struct hb_generation_fault fault;
+    enum hb_reject reason;
+    void *copy = NULL;
+
+    assert_int_equal(posix_memalign(&copy, HB_SECTION_ALIGN, size), 0);
+    memcpy(copy, blob, size);
+    reason = hb_generation_check(copy, size, &limits, &fault);
+    assert_int_equal(reason, fault.reason);
+    assert_true(reason < HB_REJECT_COUNT);
+    if (reason == HB_REJECT_NONE)
+        walk(copy, size);
+    else
+        assert_true(fault.text[0] != '\0');
+    free(copy);
+    return reason;
+}
+
+static void undamaged_is_accepted(void **state)
+{
+    struct blob blob;
+
+    (void)state;
+    fill(&blob);
+    assert_int_equal(check_copy(&blob, sizeof(blob)), HB_REJECT_NONE);
+}
+
+static void every_truncation_is_refused(void **state)
+{
+    /* Behind the last slot there is only padding, which may be missing. */
+    const uint64_t used = offsetof(struct blob, slots[TABLES - 1][SLOTS]);
+    struct blob blob;
+
+    (void)state;
+    for (uint64_t size = 0; size < used; size += size < sizeof(blob.header) ? 1 : 8) {
+        fill(&blob);
+        assert_int_not_equal(check_copy(&blob, size), HB_REJECT_NONE);
+        blob.header.total_size = size;
+        seal((uint8_t *)&blob, size);
+        assert_int_not_equal(check_copy(&blob, size), HB_REJECT_NONE);
+    }
+}
+
+static void damage_is_refused_or_harmless(void **state)
+{
+    uint64_t rounds = fuzz_setting("HB_FUZZ_ROUNDS", 200000);
+    uint64_t seen[HB_REJECT_COUNT] = {0};
+    uint32_t reasons = 0;
+
+    (void)state;
+    for (uint64_t round = 0; round < rounds; round++) {
+        uint64_t random = fuzz_setting("HB_FUZZ_SEED", 1) * rounds + round;
+        struct blob blob;
+
+        fill(&blob);
+        fuzz_damage(&random, (uint8_t *)&blob, sizeof(blob));
+        if (fuzz_below(&random, 4) == 0)
+            for (uint32_t i = 0; i < TABLES; i++)
+                digest(&blob.tables[i], blob.slots[i]);
+        if (fuzz_below(&random, 16) != 0)
+            seal((uint8_t *)&blob, sizeof(blob));
+        seen[check_copy(&blob, sizeof(blob))]++;
+    }
+    for (uint32_t i = 0; i < HB_REJECT_COUNT; i++)
+        reasons += seen[i] > 0;
+    print_message("%llu rounds reached %u of %u reasons\n", (unsigned long long)rounds, reasons,
+                  (unsigned)HB_REJECT_COUNT);
+    /* All but NO_FD, SEALS and NO_MEMORY can be reached from here; fewer would mean that the damage
+     * stops at the door. */
+    assert_true(rounds < 100000 || reasons >= 14);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(undamaged_is_accepted),
+        cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(damage_is_refused_or_harmless),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
