@@ -14,8 +14,9 @@ void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_
 
 void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason)
 {
-    if (packet->service != NULL)
-        batch->worker->services[packet->service->id].drops++;
+    if (packet->service != HB_NO_SERVICE)
+        batch->worker->services[batch->generation->services[packet->service].id].drops++;
     hb_drop_mbuf(batch->worker, packet->mbuf, reason);
     packet->mbuf = NULL;
+    batch->ended++;
 }

@@ -11,7 +11,7 @@
 
 #define MEGABYTE           (UINT64_C(1) << 20)
 #define HUGEPAGE_BYTES     (2 * MEGABYTE)
-#define FLOW_BYTES         72              /* an entry of the flow cache (flow_table.h) */
+#define FLOW_BYTES         32              /* a flow in the cache (flow_table.h) */
 #define GENERATION_BYTES   (64 * MEGABYTE) /* for two generations with their tables */
 #define EAL_OVERHEAD_BYTES (16 * MEGABYTE)
 

@@ -1,55 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The flow cache; flow_table.h tells how it works and why. */
-#include <stdalign.h>
 #include <string.h>
 
-#include "flow_table.h"
+#include "flow_bucket.h"
 
-#define PLACES          8
-#define TIMEOUT_MAX_MS  (UINT32_C(1) << 30)
-#define OTHER_BUCKET_BY UINT64_C(0x9e3779b97f4a7c15)
+#define PLACES         HB_FLOW_PLACES
+#define TIMEOUT_MAX_MS (UINT32_C(1) << 30)
+#define SPARE_BUCKETS  16   /* so that small tables hold theirs too */
+#define SEARCH_MAX     1024 /* buckets */
+#define EVERY_PLACE    0x00070707u
+#define IS_OVER        (UINT32_C(1) << 31)
 
-struct bucket {
-    alignas(64) uint16_t tag[PLACES];
-    uint32_t last_ms[PLACES];
-    uint8_t state[PLACES];
-    uint8_t reserved[8];
-};
-_Static_assert(sizeof(struct bucket) == 64, "a bucket is one cache line");
-
-struct entry {
-    alignas(64) struct hb_flow_key key;
-    uint32_t incarnation;
-    uint16_t backend;
-    uint8_t reserved[18];
-};
-_Static_assert(sizeof(struct entry) == 64, "an entry is one cache line");
-
-struct hb_flow_table {
-    alignas(64) struct bucket *buckets;
-    struct entry *entries; /* PLACES to a bucket, in the order of the buckets */
-    uint64_t used;
-    uint32_t bucket_count;
-    uint32_t next_aged; /* bucket that ageing looks at next */
-    uint32_t timeout_ms[HB_FLOW_STATES];
-};
-_Static_assert(sizeof(struct hb_flow_table) == 64, "the table's own fields are one cache line");
-
-/* Where a flow may stand. */
-struct home {
-    uint32_t bucket[2];
-    uint16_t tag;
-};
-
-static uint64_t count_buckets(uint64_t flows)
+/* ceil(flows / 0.9 / PLACES) and a few more, even. */
+static uint32_t count_buckets(uint64_t flows)
 {
-    return (flows + PLACES - 1) / PLACES;
+    return (uint32_t)(((flows * 10 + 26) / 27 + SPARE_BUCKETS + 1) & ~UINT64_C(1));
 }
 
-size_t hb_flow_table_bytes(uint64_t flows)
+static uint64_t share_of_ipv6(uint64_t flows, uint64_t flows6)
 {
-    return sizeof(struct hb_flow_table) +
-           count_buckets(flows) * (sizeof(struct bucket) + PLACES * sizeof(struct entry));
+    return flows6 != 0 ? flows6 : (flows + 7) / 8;
+}
+
+size_t hb_flow_table_bytes(uint64_t flows, uint64_t flows6)
+{
+    size_t ipv4 = count_buckets(flows);
+    size_t ipv6 = count_buckets(share_of_ipv6(flows, flows6));
+
+    return sizeof(struct hb_flow_table) + (ipv4 + ipv6) * sizeof(struct hb_flow_bucket) +
+           ipv6 * PLACES * 2 * HB_ADDRESS_SIZE;
 }
 
 static uint32_t cut_timeout(uint32_t timeout_ms)
@@ -57,15 +36,21 @@ static uint32_t cut_timeout(uint32_t timeout_ms)
     return timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;
 }
 
-struct hb_flow_table *hb_flow_table_init(void *memory, uint64_t flows,
+struct hb_flow_table *hb_flow_table_init(void *memory, uint64_t flows, uint64_t flows6,
                                          const struct hb_flow_timeouts *timeouts)
 {
     struct hb_flow_table *table = memory;
+    uint32_t ipv4 = count_buckets(flows);
 
-    memset(memory, 0, hb_flow_table_bytes(flows));
-    table->bucket_count = (uint32_t)count_buckets(flows);
-    table->buckets = (struct bucket *)(table + 1);
-    table->entries = (struct entry *)(table->buckets + table->bucket_count);
+    flows6 = share_of_ipv6(flows, flows6);
+    memset(memory, 0, hb_flow_table_bytes(flows, flows6));
+    table->buckets = (struct hb_flow_bucket *)(table + 1);
+    table->shelf[0] = (struct hb_flow_shelf){.count = ipv4, .limit = flows};
+    table->shelf[1] =
+        (struct hb_flow_shelf){.first = ipv4, .count = count_buckets(flows6), .limit = flows6};
+    table->limit = flows;
+    table->bucket_count = ipv4 + table->shelf[1].count;
+    table->addresses = (void *)(table->buckets + table->bucket_count);
     table->timeout_ms[HB_FLOW_TCP_OPENING] = cut_timeout(timeouts->tcp_syn_ms);
     table->timeout_ms[HB_FLOW_UDP_FIRST] = cut_timeout(timeouts->udp_ms);
     table->timeout_ms[HB_FLOW_TCP_RESET] = cut_timeout(timeouts->tcp_rst_ms);
@@ -77,7 +62,7 @@ struct hb_flow_table *hb_flow_table_init(void *memory, uint64_t flows,
 
 uint64_t hb_flow_table_capacity(const struct hb_flow_table *table)
 {
-    return (uint64_t)table->bucket_count * PLACES;
+    return table->limit;
 }
 
 uint64_t hb_flow_table_used(const struct hb_flow_table *table)
@@ -90,221 +75,319 @@ uint32_t hb_flow_table_buckets(const struct hb_flow_table *table)
     return table->bucket_count;
 }
 
-/* A hash half scaled to the number of buckets, which need not be a power of two. */
-static uint32_t scale(uint32_t half, uint32_t buckets)
+struct hb_flow_query hb_flow_query_of(const struct hb_flow_key *key, uint64_t hash)
 {
-    return (uint32_t)(((uint64_t)half * buckets) >> 32);
+    static const uint8_t zero[HB_ADDRESS_SIZE];
+    struct hb_flow_query query = {.hash = hash, .addresses = key->source};
+    bool fit =
+        key->zero == 0 && (key->protocol == HB_PROTOCOL_TCP || key->protocol == HB_PROTOCOL_UDP);
+
+    query.ports = (uint32_t)hb_load64(&key->source_port);
+    if (key->family == HB_FAMILY_IPV6) {
+        query.source = hb_flow_fold(key->source);
+        query.destination = hb_flow_fold(key->destination);
+    } else {
+        query.source = (uint32_t)hb_load64(key->source);
+        query.destination = (uint32_t)hb_load64(key->destination);
+        fit = fit && key->family == HB_FAMILY_IPV4 && memcmp(key->source + 4, zero, 12) == 0 &&
+              memcmp(key->destination + 4, zero, 12) == 0;
+    }
+    query.kind = fit ? HB_FLOW_KIND(key->protocol, key->family) : 0;
+    return query;
 }
 
-static struct home find_home(const struct hb_flow_table *table, uint64_t hash)
+static uint8_t *addresses_of(const struct hb_flow_table *table, hb_flow_ref at)
 {
-    return (struct home){
-        .bucket = {scale((uint32_t)hash, table->bucket_count),
-                   scale((uint32_t)((hash * OTHER_BUCKET_BY) >> 32), table->bucket_count)},
-        .tag = (uint16_t)(hash >> 32),
-    };
+    return table->addresses[((at >> 2) - table->shelf[1].first) * PLACES + (at & 3)];
 }
 
-/* Milliseconds since the last packet. A reader on another lcore may have an older clock than the
- * entry: that is no time at all, not 49 days. */
-static uint32_t get_idle_ms(const struct bucket *bucket, uint32_t place, uint32_t now_ms)
-{
-    uint32_t idle = now_ms - bucket->last_ms[place];
-
-    return (int32_t)idle < 0 ? 0 : idle;
-}
-
-static bool is_over(const struct hb_flow_table *table, const struct bucket *bucket, uint32_t place,
-                    uint32_t now_ms)
-{
-    return get_idle_ms(bucket, place, now_ms) >= table->timeout_ms[bucket->state[place]];
-}
-
-static bool equals(const struct hb_flow_key *a, const struct hb_flow_key *b)
-{
-    uint64_t difference = 0;
-
-    for (size_t i = 0; i < sizeof(*a); i += sizeof(uint64_t))
-        difference |= hb_load64((const uint8_t *)a + i) ^ hb_load64((const uint8_t *)b + i);
-    return difference == 0;
-}
-
-/* The place that holds the key, whether its time is over or not. */
-static hb_flow_ref find_key(const struct hb_flow_table *table, const struct home *home,
-                            const struct hb_flow_key *key)
+/* The IPv6 flow, compared in full: any place whose fold is right may be the one. */
+static hb_flow_ref find_ipv6(const struct hb_flow_table *table, const uint32_t bucket[2],
+                             const struct hb_flow_query *query)
 {
     for (uint32_t choice = 0; choice < 2; choice++) {
-        const struct bucket *bucket = &table->buckets[home->bucket[choice]];
+        const struct hb_flow_bucket *line = &table->buckets[bucket[choice]];
 
         for (uint32_t place = 0; place < PLACES; place++) {
-            hb_flow_ref at = home->bucket[choice] * PLACES + place;
+            hb_flow_ref at = bucket[choice] << 2 | place;
 
-            if (bucket->tag[place] == home->tag && bucket->state[place] != HB_FLOW_FREE &&
-                equals(&table->entries[at].key, key))
+            if ((hb_flow_compare(line, query) >> place & 1) != 0 &&
+                hb_flow_is_kind(line, place, query->kind) &&
+                memcmp(addresses_of(table, at), query->addresses, 2 * HB_ADDRESS_SIZE) == 0)
                 return at;
         }
     }
     return HB_FLOW_NONE;
 }
 
-/* Starts loading the entries whose tags match, so that the comparison of a whole burst waits once.
- */
-static void prefetch_entries(const struct hb_flow_table *table, const struct home *home)
+/* The place that holds the flow, whether its time is over or not. */
+static hb_flow_ref find_key(const struct hb_flow_table *table, const uint32_t bucket[2],
+                            const struct hb_flow_query *query)
 {
-    for (uint32_t choice = 0; choice < 2; choice++) {
-        const struct bucket *bucket = &table->buckets[home->bucket[choice]];
+    hb_flow_ref at;
 
-        for (uint32_t place = 0; place < PLACES; place++) {
-            if (bucket->tag[place] == home->tag && bucket->state[place] != HB_FLOW_FREE)
-                __builtin_prefetch(&table->entries[home->bucket[choice] * PLACES + place]);
+    if (hb_flow_is_ipv6(query))
+        return find_ipv6(table, bucket, query);
+    at = hb_flow_match(table, bucket[0], query);
+    return at != HB_FLOW_NONE ? at : hb_flow_match(table, bucket[1], query);
+}
+
+/* Folds that agree are almost always those of the flow; where they are not, the slow way finds out.
+ * The addresses of the whole burst are fetched before the first is compared. */
+static void confirm_ipv6(const struct hb_flow_table *table,
+                         const struct hb_flow_query *const query[], uint32_t count, uint32_t now_ms,
+                         hb_flow_ref found[])
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (hb_flow_is_ipv6(query[i]) && found[i] != HB_FLOW_NONE)
+            __builtin_prefetch(addresses_of(table, found[i]));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bucket[2];
+
+        if (!hb_flow_is_ipv6(query[i]) || found[i] == HB_FLOW_NONE)
+            continue;
+        if (memcmp(addresses_of(table, found[i]), query[i]->addresses, 2 * HB_ADDRESS_SIZE) != 0) {
+            bucket[0] = hb_flow_first_bucket(&table->shelf[1], query[i]->hash);
+            bucket[1] = hb_flow_other_bucket_of(&table->shelf[1], bucket[0], query[i]);
+            found[i] = find_ipv6(table, bucket, query[i]);
         }
+        if (found[i] != HB_FLOW_NONE && hb_flow_is_over(table, found[i], now_ms))
+            found[i] = HB_FLOW_NONE;
     }
 }
 
-void hb_flow_table_find(const struct hb_flow_table *table, const struct hb_flow_key *const key[],
-                        const uint64_t hash[], uint32_t count, uint32_t now_ms, hb_flow_ref found[])
+/* The entry found, unless its time is over. Of IPv6 it is not sure yet whose entry it is. */
+static inline hb_flow_ref hb_flow_drop_over(const struct hb_flow_table *table, hb_flow_ref at,
+                                            const struct hb_flow_query *query, uint32_t now_ms)
 {
-    struct home home[HB_FLOW_FIND_MAX];
-
-    for (uint32_t i = 0; i < count; i++) {
-        home[i] = find_home(table, hash[i]);
-        __builtin_prefetch(&table->buckets[home[i].bucket[0]]);
-        __builtin_prefetch(&table->buckets[home[i].bucket[1]]);
-    }
-    for (uint32_t i = 0; i < count; i++)
-        prefetch_entries(table, &home[i]);
-    for (uint32_t i = 0; i < count; i++) {
-        hb_flow_ref at = find_key(table, &home[i], key[i]);
-
-        if (at != HB_FLOW_NONE && is_over(table, &table->buckets[at / PLACES], at % PLACES, now_ms))
-            at = HB_FLOW_NONE;
-        found[i] = at;
-    }
-}
-
-struct hb_flow_value hb_flow_table_get(const struct hb_flow_table *table, hb_flow_ref entry)
-{
-    return (struct hb_flow_value){
-        .incarnation = table->entries[entry].incarnation,
-        .backend = table->entries[entry].backend,
-        .state = table->buckets[entry / PLACES].state[entry % PLACES],
-    };
-}
-
-uint32_t hb_flow_table_idle_ms(const struct hb_flow_table *table, hb_flow_ref entry,
-                               uint32_t now_ms)
-{
-    return get_idle_ms(&table->buckets[entry / PLACES], entry % PLACES, now_ms);
-}
-
-void hb_flow_table_touch(struct hb_flow_table *table, hb_flow_ref entry, uint8_t state,
-                         uint32_t now_ms)
-{
-    struct bucket *bucket = &table->buckets[entry / PLACES];
-
-    bucket->last_ms[entry % PLACES] = now_ms;
-    bucket->state[entry % PLACES] = state;
-}
-
-void hb_flow_table_repoint(struct hb_flow_table *table, hb_flow_ref entry, uint16_t backend,
-                           uint32_t incarnation)
-{
-    table->entries[entry].backend = backend;
-    table->entries[entry].incarnation = incarnation;
-}
-
-static uint32_t count_free(const struct bucket *bucket)
-{
-    uint32_t free = 0;
-
-    for (uint32_t place = 0; place < PLACES; place++)
-        free += bucket->state[place] == HB_FLOW_FREE;
-    return free;
-}
-
-/* A free place, in the emptier bucket of the two: that keeps both from filling early. */
-static hb_flow_ref find_free(const struct hb_flow_table *table, const struct home *home)
-{
-    uint32_t free[2] = {count_free(&table->buckets[home->bucket[0]]),
-                        count_free(&table->buckets[home->bucket[1]])};
-    uint32_t bucket = home->bucket[free[1] > free[0]];
-    uint32_t place = 0;
-
-    if (free[0] + free[1] == 0)
+    if (__builtin_expect(hb_flow_is_over(table, at, now_ms), 0) && !hb_flow_is_ipv6(query))
         return HB_FLOW_NONE;
-    while (table->buckets[bucket].state[place] != HB_FLOW_FREE)
-        place++;
-    return bucket * PLACES + place;
+    return at;
+}
+
+/* A key that no flow can have is not in the table, whatever its addresses and ports. */
+static inline hb_flow_ref find_fit(const struct hb_flow_table *table, uint32_t bucket,
+                                   const struct hb_flow_query *query)
+{
+    return query->kind != 0 ? hb_flow_match(table, bucket, query) : HB_FLOW_NONE;
+}
+
+void hb_flow_table_find(const struct hb_flow_table *table,
+                        const struct hb_flow_query *const query[], uint32_t count, uint32_t now_ms,
+                        hb_flow_ref found[])
+{
+    uint32_t bucket[HB_FLOW_FIND_MAX];
+    uint8_t missed[HB_FLOW_FIND_MAX];
+    uint32_t misses = 0;
+    bool ipv6 = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        bucket[i] = hb_flow_first_bucket(hb_flow_shelf_of(table, query[i]), query[i]->hash);
+        ipv6 |= hb_flow_is_ipv6(query[i]);
+        found[i] = find_fit(table, bucket[i], query[i]);
+        if (__builtin_expect(found[i] != HB_FLOW_NONE, 1)) {
+            found[i] = hb_flow_drop_over(table, found[i], query[i], now_ms);
+            continue;
+        }
+        missed[misses++] = (uint8_t)i;
+        bucket[i] = hb_flow_other_bucket_of(hb_flow_shelf_of(table, query[i]), bucket[i], query[i]);
+        __builtin_prefetch(&table->buckets[bucket[i]], 1);
+    }
+    for (uint32_t m = 0; m < misses; m++) {
+        uint32_t i = missed[m];
+
+        found[i] = find_fit(table, bucket[i], query[i]);
+        if (found[i] != HB_FLOW_NONE)
+            found[i] = hb_flow_drop_over(table, found[i], query[i], now_ms);
+    }
+    if (ipv6)
+        confirm_ipv6(table, query, count, now_ms, found);
+}
+
+/* A free place in a bucket. */
+static hb_flow_ref find_free(const struct hb_flow_table *table, uint32_t bucket)
+{
+    uint32_t meta, free;
+
+    memcpy(&meta, table->buckets[bucket].meta, sizeof(meta));
+    free = ~((meta & EVERY_PLACE) + EVERY_PLACE) & (EVERY_PLACE + 0x010101);
+    return free != 0 ? bucket << 2 | (uint32_t)__builtin_ctz(free) >> 3 : HB_FLOW_NONE;
+}
+
+/* How good a claim a newcomer has to a place: the highest bit when its time is over; else how long
+ * the flow on probation there was quiet; 0: none. Who is it of six is a matter of chance, which
+ * branches would guess wrong, so there are none. */
+static inline uint32_t weigh(const struct hb_flow_table *table, const struct hb_flow_bucket *bucket,
+                             uint32_t place, uint32_t now_ms)
+{
+    uint32_t state = bucket->meta[place] & HB_FLOW_META_STATE;
+    uint32_t idle_ms = now_ms - bucket->last_ms[place];
+    uint32_t over = -(uint32_t)(idle_ms >= table->timeout_ms[state]);
+    uint32_t young = -(uint32_t)hb_flow_on_probation((uint8_t)state);
+    uint32_t taken = -(uint32_t)(state != HB_FLOW_FREE); /* free places are not given away here */
+    uint32_t claim = ((idle_ms + 1) & (IS_OVER - 1)) | (over & IS_OVER);
+
+    return claim & (over | young) & taken;
 }
 
 /* Who makes way in two full buckets: an entry whose time is over, else the one on probation that
  * was quiet longest, else nobody. */
-static hb_flow_ref find_victim(const struct hb_flow_table *table, const struct home *home,
+static hb_flow_ref find_victim(const struct hb_flow_table *table, const uint32_t bucket[2],
                                uint32_t now_ms, enum hb_flow_insert *result)
 {
-    hb_flow_ref oldest = HB_FLOW_NONE;
-    uint32_t oldest_ms = 0;
+    uint64_t best = 0; /* claim << 32 | entry */
 
-    for (uint32_t i = 0; i < 2 * PLACES; i++) {
-        const struct bucket *bucket = &table->buckets[home->bucket[i / PLACES]];
-        hb_flow_ref at = home->bucket[i / PLACES] * PLACES + i % PLACES;
-        uint32_t idle_ms = get_idle_ms(bucket, i % PLACES, now_ms);
+    for (uint32_t choice = 0; choice < 2; choice++) {
+        const struct hb_flow_bucket *line = &table->buckets[bucket[choice]];
 
-        if (is_over(table, bucket, i % PLACES, now_ms)) {
-            *result = HB_FLOW_REPLACED;
-            return at;
-        }
-        if (hb_flow_on_probation(bucket->state[i % PLACES]) &&
-            (oldest == HB_FLOW_NONE || idle_ms > oldest_ms)) {
-            oldest = at;
-            oldest_ms = idle_ms;
+        for (uint32_t place = 0; place < PLACES; place++) {
+            uint64_t claim = weigh(table, line, place, now_ms);
+            uint64_t bid = claim << 32 | (bucket[choice] << 2 | place);
+
+            best = bid > best ? bid : best;
         }
     }
-    *result = oldest == HB_FLOW_NONE ? HB_FLOW_FULL : HB_FLOW_EVICTED;
-    return oldest;
+    if (best >> 32 == 0) {
+        *result = HB_FLOW_FULL;
+        return HB_FLOW_NONE;
+    }
+    *result = (best >> 32) >= IS_OVER ? HB_FLOW_REPLACED : HB_FLOW_EVICTED;
+    return (hb_flow_ref)best;
 }
 
-static void fill(struct hb_flow_table *table, hb_flow_ref at, uint16_t tag,
-                 const struct hb_flow_key *key, const struct hb_flow_value *value, uint32_t now_ms)
+static void move(struct hb_flow_table *table, hb_flow_ref from, hb_flow_ref to)
 {
-    struct bucket *bucket = &table->buckets[at / PLACES];
-    struct entry *entry = &table->entries[at];
+    struct hb_flow_bucket *a = &table->buckets[from >> 2], *b = &table->buckets[to >> 2];
+    uint32_t i = from & 3, j = to & 3;
 
-    entry->key = *key;
-    entry->incarnation = value->incarnation;
-    entry->backend = value->backend;
-    bucket->tag[at % PLACES] = tag;
-    bucket->last_ms[at % PLACES] = now_ms;
-    bucket->state[at % PLACES] = value->state;
+    b->source[j] = a->source[i];
+    b->destination[j] = a->destination[i];
+    b->ports[j] = a->ports[i];
+    b->last_ms[j] = a->last_ms[i];
+    b->backend[j] = a->backend[i];
+    b->incarnation[j] = a->incarnation[i];
+    if (from >> 2 >= table->shelf[1].first)
+        memcpy(addresses_of(table, to), addresses_of(table, from), 2 * HB_ADDRESS_SIZE);
+    b->meta[j] = a->meta[i];
+    a->meta[i] = HB_FLOW_FREE;
 }
 
-enum hb_flow_insert hb_flow_table_insert(struct hb_flow_table *table, const struct hb_flow_key *key,
-                                         uint64_t hash, const struct hb_flow_value *value,
-                                         uint32_t now_ms, struct hb_flow_value *displaced)
-{
-    struct home home = find_home(table, hash);
-    hb_flow_ref at = find_key(table, &home, key);
-    enum hb_flow_insert result;
+/* A step of the search: the flow at `from` could go to `bucket`. */
+struct step {
+    uint32_t bucket;
+    hb_flow_ref from;
+    int32_t before; /* the step that leads to the bucket of `from`; negative: one to begin with */
+};
 
-    if (at != HB_FLOW_NONE) {
-        /* An old entry of this very flow: its place is the one to use, or the key would stand
-         * twice. */
-        if (!is_over(table, &table->buckets[at / PLACES], at % PLACES, now_ms))
-            return HB_FLOW_EXISTED;
-        result = HB_FLOW_REPLACED;
-    } else {
-        at = find_free(table, &home);
-        result = HB_FLOW_ADDED;
+/* Makes the last step of a way first, then the one before it, until a place in one of the two
+ * buckets to begin with is free. */
+static hb_flow_ref walk_back(struct hb_flow_table *table, const struct step *steps, int32_t last,
+                             hb_flow_ref free)
+{
+    for (int32_t at = last; at >= 0; at = steps[at].before) {
+        move(table, steps[at].from, free);
+        free = steps[at].from;
+    }
+    return free;
+}
+
+/* Frees a place in one of two buckets by moving flows to their other buckets, breadth first, so
+ * that few are moved. */
+static hb_flow_ref make_free(struct hb_flow_table *table, const struct hb_flow_shelf *shelf,
+                             const uint32_t bucket[2])
+{
+    struct step steps[SEARCH_MAX];
+    int32_t count = 0;
+
+    for (int32_t at = -2; at < count; at++) {
+        /* cppcheck-suppress uninitvar ; steps below `count` are written */
+        uint32_t here = at < 0 ? bucket[at + 2] : steps[at].bucket;
+        const struct hb_flow_bucket *line = &table->buckets[here];
+        hb_flow_ref free = at < 0 ? HB_FLOW_NONE : find_free(table, here);
+
+        if (free != HB_FLOW_NONE)
+            return walk_back(table, steps, at, free);
+        for (uint32_t place = 0; place < PLACES && count < SEARCH_MAX; place++) {
+            uint32_t other = hb_flow_other_bucket(shelf, here, line->source[place],
+                                                  line->destination[place], line->ports[place]);
+
+            steps[count++] = (struct step){other, here << 2 | place, at < 0 ? -1 : at};
+            __builtin_prefetch(&table->buckets[other], 1);
+        }
+    }
+    return HB_FLOW_NONE;
+}
+
+static void fill(struct hb_flow_table *table, hb_flow_ref at, const struct hb_flow_query *query,
+                 const struct hb_flow_value *value, uint32_t now_ms)
+{
+    struct hb_flow_bucket *bucket = &table->buckets[at >> 2];
+    uint32_t place = at & 3;
+
+    bucket->source[place] = query->source;
+    bucket->destination[place] = query->destination;
+    bucket->ports[place] = query->ports;
+    bucket->last_ms[place] = now_ms;
+    bucket->backend[place] = value->backend;
+    bucket->incarnation[place] = (uint16_t)value->incarnation;
+    bucket->meta[place] = (uint8_t)(value->state | (query->kind >> 1 & HB_FLOW_META_UDP) |
+                                    (value->incarnation >> 12 & HB_FLOW_META_INCARNATION));
+    if (hb_flow_is_ipv6(query))
+        memcpy(addresses_of(table, at), query->addresses, 2 * HB_ADDRESS_SIZE);
+}
+
+/* A place for a flow that has none yet, and how it came by it. */
+static hb_flow_ref find_place(struct hb_flow_table *table, const struct hb_flow_shelf *shelf,
+                              const uint32_t bucket[2], uint32_t now_ms,
+                              enum hb_flow_insert *result)
+{
+    bool full = table->used >= table->limit || shelf->used >= shelf->limit;
+    hb_flow_ref at = HB_FLOW_NONE, victim;
+
+    if (!full) {
+        *result = HB_FLOW_ADDED;
+        at = find_free(table, bucket[0]);
         if (at == HB_FLOW_NONE)
-            at = find_victim(table, &home, now_ms, &result);
+            at = find_free(table, bucket[1]);
+        if (at != HB_FLOW_NONE)
+            return at;
     }
+    victim = find_victim(table, bucket, now_ms, result);
+    if (full || *result == HB_FLOW_REPLACED)
+        return victim;
+    at = make_free(table, shelf, bucket);
+    if (at == HB_FLOW_NONE)
+        return victim;
+    *result = HB_FLOW_ADDED;
+    return at;
+}
+
+enum hb_flow_insert hb_flow_table_insert(struct hb_flow_table *table,
+                                         const struct hb_flow_query *query,
+                                         const struct hb_flow_value *value, uint32_t now_ms,
+                                         struct hb_flow_value *displaced, hb_flow_ref *entry)
+{
+    struct hb_flow_shelf *shelf = &table->shelf[hb_flow_is_ipv6(query)];
+    uint32_t bucket[2] = {hb_flow_first_bucket(shelf, query->hash)};
+    enum hb_flow_insert result = HB_FLOW_REPLACED;
+
+    bucket[1] = hb_flow_other_bucket_of(shelf, bucket[0], query);
+    *entry = find_key(table, bucket, query);
+    if (*entry == HB_FLOW_NONE)
+        *entry = find_place(table, shelf, bucket, now_ms, &result);
+    /* An old entry of this very flow: its place is the one to use, or the key would stand twice. */
+    else if (!hb_flow_is_over(table, *entry, now_ms))
+        return HB_FLOW_EXISTED;
     if (result == HB_FLOW_FULL)
         return result;
-    if (result == HB_FLOW_ADDED)
+    if (result == HB_FLOW_ADDED) {
         table->used++;
-    else
-        *displaced = hb_flow_table_get(table, at);
-    fill(table, at, home.tag, key, value, now_ms);
+        shelf->used++;
+    } else {
+        *displaced = hb_flow_table_get(table, *entry);
+    }
+    fill(table, *entry, query, value, now_ms);
     return result;
 }
 
@@ -314,20 +397,23 @@ uint32_t hb_flow_table_age(struct hb_flow_table *table, uint32_t now_ms, uint32_
     uint32_t gone = 0;
 
     for (uint32_t i = 0; i < buckets; i++) {
-        uint32_t at = table->next_aged;
-        struct bucket *bucket = &table->buckets[at];
+        uint32_t bucket = table->next_aged;
+        uint8_t *meta = table->buckets[bucket].meta;
 
         for (uint32_t place = 0; place < PLACES; place++) {
+            hb_flow_ref at = bucket << 2 | place;
             struct hb_flow_value value;
 
-            if (bucket->state[place] == HB_FLOW_FREE || !is_over(table, bucket, place, now_ms))
+            if ((meta[place] & HB_FLOW_META_STATE) == HB_FLOW_FREE ||
+                !hb_flow_is_over(table, at, now_ms))
                 continue;
-            value = hb_flow_table_get(table, at * PLACES + place);
-            bucket->state[place] = HB_FLOW_FREE;
+            value = hb_flow_table_get(table, at);
+            meta[place] = HB_FLOW_FREE;
+            table->shelf[bucket >= table->shelf[1].first].used--;
             expired(context, &value);
             gone++;
         }
-        table->next_aged = at + 1 < table->bucket_count ? at + 1 : 0;
+        table->next_aged = bucket + 1 < table->bucket_count ? bucket + 1 : 0;
     }
     table->used -= gone;
     return gone;

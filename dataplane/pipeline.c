@@ -16,17 +16,20 @@
 static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count)
 {
     struct hb_worker_counters *counters = batch->worker->counters;
+    uint64_t bytes = 0;
 
     batch->count = count;
+    batch->ended = 0;
     for (uint16_t i = 0; i < count; i++) {
         struct hb_packet *packet = &batch->packet[i];
 
         rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
-        *packet = (struct hb_packet){.mbuf = mbufs[i], .fault = HB_NO_FAULT};
-        batch->live[i] = (uint8_t)i;
-        counters->rx_bytes += rte_pktmbuf_pkt_len(mbufs[i]);
+        packet->mbuf = mbufs[i];
+        packet->service = HB_NO_SERVICE;
+        bytes += rte_pktmbuf_pkt_len(mbufs[i]);
     }
     counters->rx_packets += count;
+    counters->rx_bytes += bytes;
 }
 
 /* Without a generation no packet is ours. */
@@ -51,7 +54,8 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     if (generation == NULL)
         refuse_all(batch);
 
-    /* 2. Read the headers: Ethernet, VLAN, IPv4 or IPv6, TCP or UDP. Note what is wrong. */
+    /* 2. Read the headers: Ethernet, VLAN, IPv4 or IPv6, TCP or UDP. Note what is wrong. Hash the
+     * flow and fetch its place in the flow cache. */
     hb_stage_parse(batch);
 
     /* 3. Find the service. Not a VIP: to the kernel. A VIP, but unfit or no such port: drop. */

@@ -21,6 +21,7 @@ void hb_punt(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reas
     }
     buffer->mbuf[buffer->count++] = packet->mbuf;
     packet->mbuf = NULL;
+    batch->ended++;
 }
 
 void hb_punt_flush(struct hb_worker *worker)

@@ -26,16 +26,26 @@
  * a RST only confirms.
  */
 #include <rte_prefetch.h>
-#include <rte_tcp.h>
 
+#include "flow_bucket.h"
 #include "stages.h"
 #include "worker_state.h"
 
 _Static_assert(HB_BURST <= HB_FLOW_FIND_MAX, "a burst is one look-up");
 
-enum event { SYN, ACK, FIN, RST, ODD, UDP, EVENTS };
+#define BACKENDS_AT_HAND 256 /* 16 KB of lines */
 
-static const uint8_t next_state[HB_FLOW_STATES][EVENTS] = {
+enum {
+    SYN = HB_EVENT_SYN,
+    ACK = HB_EVENT_ACK,
+    FIN = HB_EVENT_FIN,
+    RST = HB_EVENT_RST,
+    ODD = HB_EVENT_ODD,
+    UDP = HB_EVENT_UDP,
+};
+
+/* Eight columns, so that a row is found by a shift. */
+static const uint8_t next_state[HB_FLOW_STATES][8] = {
     [HB_FLOW_FREE] =
         {[SYN] = HB_FLOW_TCP_OPENING, [ACK] = HB_FLOW_TCP_OPENING, [UDP] = HB_FLOW_UDP_FIRST},
     [HB_FLOW_TCP_OPENING] = {[SYN] = HB_FLOW_TCP_OPENING,
@@ -62,82 +72,161 @@ static const uint8_t next_state[HB_FLOW_STATES][EVENTS] = {
     [HB_FLOW_UDP] = {[UDP] = HB_FLOW_UDP},
 };
 
-/* What the packet says about its flow. Flags that end a flow outweigh others (BL-44). A SYN with
- * ACK is a server's answer, which no client sends. */
-static enum event classify(const struct hb_packet *packet)
-{
-    uint8_t flags = packet->tcp_flags;
+_Static_assert(HB_EVENTS <= 8, "an event is a column");
 
-    if (packet->flow.protocol == HB_PROTOCOL_UDP)
-        return UDP;
-    if ((flags & RTE_TCP_RST_FLAG) != 0)
-        return RST;
-    if ((flags & RTE_TCP_FIN_FLAG) != 0)
-        return (flags & RTE_TCP_SYN_FLAG) != 0 ? ODD : FIN;
-    if ((flags & RTE_TCP_SYN_FLAG) != 0)
-        return (flags & RTE_TCP_ACK_FLAG) != 0 ? ODD : SYN;
-    return (flags & RTE_TCP_ACK_FLAG) != 0 ? ACK : ODD;
+uint8_t hb_flow_next_state(uint8_t state, uint8_t event)
+{
+    return next_state[state][event];
 }
 
-uint8_t hb_flow_next_state(uint8_t state, const struct hb_packet *packet)
+/* What following an entry reads, at hand for a whole burst. */
+struct guide {
+    struct hb_flow_bucket *buckets;
+    const struct hb_backend *backends;
+    const struct hb_service *services;
+    uint32_t backends_count;
+    uint32_t now_ms;
+};
+
+static struct guide make_guide(const struct hb_batch *batch)
 {
-    return next_state[state][classify(packet)];
+    return (struct guide){
+        .buckets = batch->worker->flows->buckets,
+        .backends = batch->generation->backends,
+        .services = batch->generation->services,
+        .backends_count = batch->generation->backends_count,
+        .now_ms = batch->worker->now_ms,
+    };
+}
+
+/* hb_flow_follow. The entry decides if its backend is in the generation, in the incarnation of the
+ * entry, up or draining, and of the pool that the VIP has now. No entry names backend 0, none. */
+static inline bool follow(struct guide guide, struct hb_packet *packet, hb_flow_ref entry)
+{
+    struct hb_flow_bucket *bucket = &guide.buckets[entry >> 2];
+    uint32_t place = entry & 3;
+    uint32_t meta = bucket->meta[place], id = bucket->backend[place];
+    uint32_t incarnation = bucket->incarnation[place] | (meta & HB_FLOW_META_INCARNATION) << 12;
+    uint32_t state = next_state[meta & HB_FLOW_META_STATE][packet->event];
+    const struct hb_backend *backend = &guide.backends[id];
+    bool serves;
+
+    if (unlikely(id >= guide.backends_count))
+        return false;
+    serves = ((backend->incarnation ^ incarnation) & HB_FLOW_INCARNATION_MASK) == 0;
+    serves &= (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
+    serves &= backend->pool == guide.services[packet->service].pool;
+    if (unlikely(!(serves & (state != HB_FLOW_FREE))))
+        return false;
+    bucket->last_ms[place] = guide.now_ms;
+    bucket->meta[place] = (uint8_t)((meta & ~(uint32_t)HB_FLOW_META_STATE) | state);
+    packet->backend_id = (uint16_t)id;
+    packet->backend = backend;
+    return true;
 }
 
 bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry)
 {
-    const struct hb_generation *generation = batch->generation;
-    struct hb_worker *worker = batch->worker;
-    struct hb_flow_value flow = hb_flow_table_get(worker->flows, entry);
-    uint8_t state = hb_flow_next_state(flow.state, packet);
-
-    if (state == HB_FLOW_FREE)
-        return false;
-    if (!hb_backend_serves(generation, flow.backend, flow.incarnation) ||
-        generation->backends[flow.backend].pool != packet->service->pool)
-        return false;
-    hb_flow_table_touch(worker->flows, entry, state, worker->now_ms);
-    packet->backend_id = flow.backend;
-    packet->backend = &generation->backends[flow.backend];
-    return true;
+    return follow(make_guide(batch), packet, entry);
 }
 
-/* The slot that a new flow will be looked up in, so that stage_select need not wait for it. */
+/* What the packet of an unknown flow needs next, fetched early so that stage_select need not wait.
+ */
 static void prefetch_slot(const struct hb_batch *batch, const struct hb_packet *packet)
 {
-    const struct hb_pool *pool = &batch->generation->pools[packet->service->pool];
+    const struct hb_generation *generation = batch->generation;
+    const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
 
     if (pool->slots != 0)
-        rte_prefetch0(&pool->owner[hb_slot_of(packet->hash, pool->slots)]);
+        rte_prefetch0(&pool->owner[hb_slot_of(packet->flow.hash, pool->slots)]);
+}
+
+/* The IPv6 flows among them: packets `at`. */
+static void find_ipv6_entries(const struct hb_batch *batch, const uint8_t at[], uint32_t count,
+                              hb_flow_ref entry[])
+{
+    const struct hb_flow_query *query[HB_BURST];
+    hb_flow_ref found[HB_BURST];
+
+    for (uint32_t i = 0; i < count; i++)
+        query[i] = &batch->packet[at[i]].flow;
+    hb_flow_table_find(batch->worker->flows, query, count, batch->worker->now_ms, found);
+    for (uint32_t i = 0; i < count; i++)
+        entry[at[i]] = found[i];
+}
+
+/* A burst's flows, looked for: entry[i] is that of packet i, or HB_FLOW_NONE. Nearly all are IPv4
+ * flows in their first bucket, whose line is here by now. The others are set aside, their next line
+ * is fetched, and they are looked at after that. */
+static void find_entries(const struct hb_batch *batch, hb_flow_ref entry[])
+{
+    const struct hb_flow_table *flows = batch->worker->flows;
+    const struct hb_flow_shelf *shelf = &flows->shelf[0];
+    uint32_t now_ms = batch->worker->now_ms;
+    uint8_t aside[HB_BURST], ipv6[HB_BURST];
+    uint32_t aside_count = 0, ipv6_count = 0;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct hb_flow_query *query = &batch->packet[i].flow;
+        uint32_t bucket = hb_flow_first_bucket(shelf, query->hash);
+
+        if (unlikely(hb_flow_is_ipv6(query))) {
+            ipv6[ipv6_count++] = (uint8_t)i;
+            continue;
+        }
+        entry[i] = hb_flow_find_in(flows, bucket, query, now_ms);
+        if (unlikely(entry[i] == HB_FLOW_NONE)) {
+            entry[i] = hb_flow_other_bucket_of(shelf, bucket, query);
+            rte_prefetch0(&flows->buckets[entry[i]]);
+            aside[aside_count++] = (uint8_t)i;
+        }
+    }
+    for (uint32_t a = 0; a < aside_count; a++) {
+        uint32_t i = aside[a];
+
+        entry[i] = hb_flow_find_in(flows, entry[i], &batch->packet[i].flow, now_ms);
+    }
+    if (ipv6_count > 0)
+        find_ipv6_entries(batch, ipv6, ipv6_count, entry);
+}
+
+/* Backends that do not all fit the nearest cache are fetched before the first is looked at. */
+static void prefetch_backends(const struct hb_batch *batch, const hb_flow_ref entry[])
+{
+    const struct hb_flow_bucket *buckets = batch->worker->flows->buckets;
+    const struct hb_backend *backends = batch->generation->backends;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (entry[i] != HB_FLOW_NONE)
+            rte_prefetch0(&backends[buckets[entry[i] >> 2].backend[entry[i] & 3]]);
+    }
 }
 
 void hb_stage_flow(struct hb_batch *batch)
 {
-    struct hb_worker *worker = batch->worker;
-    const struct hb_flow_key *key[HB_BURST];
+    struct hb_worker_counters *counters = batch->worker->counters;
+    const hb_flow_ref *at;
     hb_flow_ref entry[HB_BURST];
-    uint64_t hash[HB_BURST];
     struct hb_packet *packet;
-    uint32_t count = 0;
-    uint32_t hits = 0;
+    uint32_t misses = 0;
+    struct guide guide;
 
+    if (batch->count == 0)
+        return;
+    find_entries(batch, entry);
+    guide = make_guide(batch);
+    if (guide.backends_count > BACKENDS_AT_HAND)
+        prefetch_backends(batch, entry);
+    at = entry;
     HB_BATCH_FOREACH (packet, batch) {
-        packet->hash = hb_flow_hash(&packet->flow, &batch->generation->hash_key);
-        key[count] = &packet->flow;
-        hash[count++] = packet->hash;
-    }
-    hb_flow_table_find(worker->flows, key, hash, count, worker->now_ms, entry);
+        hb_flow_ref found = *at++;
 
-    count = 0;
-    HB_BATCH_FOREACH (packet, batch) {
-        hb_flow_ref found = entry[count++];
-
-        hits += found != HB_FLOW_NONE;
-        if (found == HB_FLOW_NONE || !hb_flow_follow(batch, packet, found))
+        misses += found == HB_FLOW_NONE;
+        if (unlikely(found == HB_FLOW_NONE) || unlikely(!follow(guide, packet, found))) {
+            packet->backend = NULL; /* stage_select will choose one */
             prefetch_slot(batch, packet);
-        else
-            rte_prefetch0(packet->backend);
+        }
     }
-    worker->counters->flow_hits += hits;
-    worker->counters->flow_misses += count - hits;
+    counters->flow_hits += batch->count - misses;
+    counters->flow_misses += misses;
 }

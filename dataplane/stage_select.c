@@ -11,45 +11,53 @@
  */
 #include <rte_prefetch.h>
 
+#include "flow_bucket.h"
 #include "stages.h"
 #include "worker_state.h"
 
 static hb_flow_ref find_again(const struct hb_worker *worker, const struct hb_packet *packet)
 {
-    const struct hb_flow_key *key = &packet->flow;
+    const struct hb_flow_query *query = &packet->flow;
     hb_flow_ref entry;
 
-    hb_flow_table_find(worker->flows, &key, &packet->hash, 1, worker->now_ms, &entry);
+    hb_flow_table_find(worker->flows, &query, 1, worker->now_ms, &entry);
     return entry;
 }
 
-/* The owner of the flow's slot, or false when the pool has no backend for it. That every owner is
- * in the generation and has a rewrite was checked before it was adopted. */
-static bool choose(struct hb_batch *batch, struct hb_packet *packet)
+static uint32_t service_id(const struct hb_batch *batch, const struct hb_packet *packet)
 {
-    const struct hb_pool *pool = &batch->generation->pools[packet->service->pool];
-    uint16_t owner;
+    return batch->generation->services[packet->service].id;
+}
+
+/* The owner of the flow's slot, or HB_BACKEND_NONE when the pool has no backend for it. That every
+ * owner is in the generation and has a rewrite was checked before it was adopted. */
+static uint16_t choose(const struct hb_batch *batch, const struct hb_packet *packet)
+{
+    const struct hb_generation *generation = batch->generation;
+    const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
 
     if (pool->slots == 0)
-        return false;
-    owner = pool->owner[hb_slot_of(packet->hash, pool->slots)];
-    if (owner == HB_BACKEND_NONE)
-        return false;
-    packet->backend_id = owner;
-    packet->backend = &batch->generation->backends[owner];
+        return HB_BACKEND_NONE;
+    return pool->owner[hb_slot_of(packet->flow.hash, pool->slots)];
+}
+
+static void set_backend(const struct hb_batch *batch, struct hb_packet *packet, uint16_t id)
+{
+    packet->backend_id = id;
+    packet->backend = &batch->generation->backends[id];
     rte_prefetch0(packet->backend);
-    return true;
 }
 
 /* Moves an entry that does not decide any more to the backend just chosen. */
-static void move_entry(struct hb_worker *worker, const struct hb_packet *packet, hb_flow_ref entry)
+static void move_entry(struct hb_batch *batch, const struct hb_packet *packet, hb_flow_ref entry)
 {
+    struct hb_worker *worker = batch->worker;
     struct hb_flow_value old = hb_flow_table_get(worker->flows, entry);
-    uint8_t state = hb_flow_next_state(old.state, packet);
+    uint8_t state = hb_flow_next_state(old.state, packet->event);
 
     if (state == HB_FLOW_FREE) { /* a new connection on the ports of one that has ended */
-        state = hb_flow_next_state(HB_FLOW_FREE, packet);
-        worker->services[packet->service->id].new_flows++;
+        state = hb_flow_next_state(HB_FLOW_FREE, packet->event);
+        worker->services[service_id(batch, packet)].new_flows++;
     } else {
         worker->counters->flow_reselects++;
     }
@@ -60,54 +68,63 @@ static void move_entry(struct hb_worker *worker, const struct hb_packet *packet,
     worker->backends[packet->backend_id].new_flows++;
 }
 
-static void remember(struct hb_worker *worker, const struct hb_packet *packet)
+static void count_insert(struct hb_batch *batch, const struct hb_packet *packet,
+                         enum hb_flow_insert result, const struct hb_flow_value *displaced)
 {
-    struct hb_worker_counters *counters = worker->counters;
-    struct hb_flow_value displaced;
-    struct hb_flow_value flow = {
-        .incarnation = packet->backend->incarnation,
-        .backend = packet->backend_id,
-        .state = hb_flow_next_state(HB_FLOW_FREE, packet),
-    };
+    struct hb_worker *worker = batch->worker;
 
-    if (flow.state == HB_FLOW_FREE)
+    if (result == HB_FLOW_FULL) {
+        worker->counters->flow_insert_failures++;
         return;
-    switch (hb_flow_table_insert(worker->flows, &packet->flow, packet->hash, &flow, worker->now_ms,
-                                 &displaced)) {
-    case HB_FLOW_EXISTED: /* not possible: it was looked for just now */
-        return;
-    case HB_FLOW_FULL:
-        counters->flow_insert_failures++;
-        return;
-    case HB_FLOW_ADDED:
-        break;
-    case HB_FLOW_REPLACED:
-        counters->flow_expiries++;
-        hb_uncount_flow(worker, displaced.backend);
-        break;
-    case HB_FLOW_EVICTED:
-        counters->flow_evictions++;
-        hb_uncount_flow(worker, displaced.backend);
-        break;
     }
-    counters->flow_inserts++;
+    if (result != HB_FLOW_ADDED) {
+        worker->counters->flow_expiries += result == HB_FLOW_REPLACED;
+        worker->counters->flow_evictions += result == HB_FLOW_EVICTED;
+        hb_uncount_flow(worker, displaced->backend);
+    }
+    worker->counters->flow_inserts++;
     hb_count_flow(worker, packet->backend_id);
-    worker->services[packet->service->id].new_flows++;
+    worker->services[service_id(batch, packet)].new_flows++;
     worker->backends[packet->backend_id].new_flows++;
+}
+
+/* Remembers the flow. Returns its entry when there was one already, else HB_FLOW_NONE. */
+static hb_flow_ref remember(struct hb_batch *batch, const struct hb_packet *packet)
+{
+    struct hb_worker *worker = batch->worker;
+    struct hb_flow_value displaced, flow = {
+                                        .incarnation = packet->backend->incarnation,
+                                        .backend = packet->backend_id,
+                                        .state = hb_flow_next_state(HB_FLOW_FREE, packet->event),
+                                    };
+    enum hb_flow_insert result;
+    hb_flow_ref entry;
+
+    if (flow.state == HB_FLOW_FREE) /* makes no entry, but may have one */
+        return find_again(worker, packet);
+    result = hb_flow_table_insert(worker->flows, &packet->flow, &flow, worker->now_ms, &displaced,
+                                  &entry);
+    if (result == HB_FLOW_EXISTED)
+        return entry;
+    count_insert(batch, packet, result, &displaced);
+    return HB_FLOW_NONE;
 }
 
 static void select_backend(struct hb_batch *batch, struct hb_packet *packet)
 {
-    hb_flow_ref entry = find_again(batch->worker, packet);
+    uint16_t chosen = choose(batch, packet);
+    hb_flow_ref entry;
 
-    if (entry != HB_FLOW_NONE && hb_flow_follow(batch, packet, entry))
+    if (chosen == HB_BACKEND_NONE) {
+        entry = find_again(batch->worker, packet);
+        if (entry == HB_FLOW_NONE || !hb_flow_follow(batch, packet, entry))
+            hb_drop(batch, packet, HB_DROP_NO_BACKEND);
         return;
-    if (!choose(batch, packet))
-        hb_drop(batch, packet, HB_DROP_NO_BACKEND);
-    else if (entry != HB_FLOW_NONE)
-        move_entry(batch->worker, packet, entry);
-    else
-        remember(batch->worker, packet);
+    }
+    set_backend(batch, packet, chosen);
+    entry = remember(batch, packet);
+    if (entry != HB_FLOW_NONE && !hb_flow_follow(batch, packet, entry))
+        move_entry(batch, packet, entry);
 }
 
 void hb_stage_select(struct hb_batch *batch)

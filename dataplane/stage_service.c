@@ -7,32 +7,44 @@
  * the parser: what is for a VIP and malformed, a fragment or not TCP or UDP is dropped for that
  * reason. Then the port.
  */
-#include <rte_prefetch.h>
-
 #include "service_map.h"
 #include "stages.h"
 
-static void match(struct hb_batch *batch, struct hb_packet *packet)
+static int32_t find_service(const struct hb_service_map *map, const struct hb_flow_query *flow)
 {
-    const struct hb_generation *generation = batch->generation;
-    int32_t index = hb_service_map_find(generation->map, &packet->flow);
+    uint16_t port = (uint16_t)(flow->ports >> 16);
+    uint8_t protocol = (uint8_t)flow->kind;
 
-    if (index == HB_SERVICE_NOT_VIP) {
+    if (likely(!hb_flow_is_ipv6(flow)))
+        return hb_service_map_find_ipv4(map, flow->destination, port, protocol);
+    return hb_service_map_find_ipv6(map, flow->addresses + HB_ADDRESS_SIZE, port, protocol);
+}
+
+/* Packets that are not for a service, or unfit for it. */
+static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t index)
+{
+    if (index == HB_SERVICE_NOT_VIP)
         hb_punt(batch, packet, HB_DROP_NOT_VIP);
-    } else if (packet->fault != HB_NO_FAULT) {
+    else if (packet->fault != HB_NO_FAULT)
         hb_drop(batch, packet, packet->fault);
-    } else if (index == HB_SERVICE_NONE) {
+    else
         hb_drop(batch, packet, HB_DROP_NO_SERVICE);
-    } else {
-        packet->service = &generation->services[index];
-        rte_prefetch0(&generation->pools[packet->service->pool]);
-    }
 }
 
 void hb_stage_service(struct hb_batch *batch)
 {
+    const struct hb_generation *generation = batch->generation;
     struct hb_packet *packet;
 
-    HB_BATCH_FOREACH (packet, batch)
-        match(batch, packet);
+    if (batch->count == 0)
+        return;
+    HB_BATCH_FOREACH (packet, batch) {
+        int32_t index = find_service(generation->map, &packet->flow);
+
+        if (unlikely(index < 0 || packet->fault != HB_NO_FAULT)) {
+            turn_away(batch, packet, index);
+            continue;
+        }
+        packet->service = (uint16_t)index;
+    }
 }

@@ -12,8 +12,13 @@
 #include "batch.h"
 #include "flow_table.h"
 
-/* Reads the headers: where the IP packet begins, its flow, and what is wrong with it. */
+/* Reads the headers: where the IP packet begins, its flow and the hash of that, and what is wrong
+ * with it. Fetches what stage_flow will read first. */
 void hb_stage_parse(struct hb_batch *batch);
+
+/* The same without hash and prefetch, each packet check by check: what the shortcuts of
+ * hb_stage_parse are compared with. */
+void hb_stage_parse_with_care(struct hb_batch *batch);
 
 /* Whose packet is it? Ours: `service`. The kernel's: punt. Ours but unfit to forward: drop. */
 void hb_stage_service(struct hb_batch *batch);
@@ -34,9 +39,9 @@ void hb_stage_output(struct hb_batch *batch);
  * entry refreshed), false when the packet must be selected anew. (stage_flow) */
 bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry);
 
-/* The state of a flow after this packet; HB_FLOW_FREE when a flow in `state` (HB_FLOW_FREE: not
- * known) may not be made or go on by it. (stage_flow) */
-uint8_t hb_flow_next_state(uint8_t state, const struct hb_packet *packet);
+/* The state of a flow after a packet; HB_FLOW_FREE when a flow in `state` (HB_FLOW_FREE: not known)
+ * may not be made or go on by it. (stage_flow) */
+uint8_t hb_flow_next_state(uint8_t state, uint8_t event);
 
 /* Ends a packet: counts the reason, for the service too when it is known, and frees it. (drop) */
 void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason);

@@ -6,6 +6,7 @@
 
 #include <rte_malloc.h>
 
+#include "flow_bucket.h"
 #include "worker_state.h"
 
 static void open_counters(struct hb_worker *worker)
@@ -35,7 +36,8 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     struct hb_worker *worker;
     void *flows = NULL;
 
-    if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX) {
+    if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX ||
+        config->flows6_max > config->flows_max) {
         snprintf(error, error_size,
                  "worker %u: a flow cache of %" PRIu64 " entries is not possible; give --flows so "
                  "that each worker gets 1 to %" PRIu64,
@@ -44,18 +46,21 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     }
     worker = allocate("hb_worker", sizeof(*worker), config->numa_node);
     if (worker != NULL)
-        flows = allocate("hb_flows", hb_flow_table_bytes(config->flows_max), config->numa_node);
+        flows = allocate("hb_flows", hb_flow_table_bytes(config->flows_max, config->flows6_max),
+                         config->numa_node);
     if (flows == NULL) {
         snprintf(error, error_size,
                  "worker %u: no memory for its flow cache of %" PRIu64 " entries (%zu MB on NUMA "
                  "node %u); reserve more hugepages, give EAL more memory (-m) or lower --flows",
-                 config->index, config->flows_max, hb_flow_table_bytes(config->flows_max) >> 20,
+                 config->index, config->flows_max,
+                 hb_flow_table_bytes(config->flows_max, config->flows6_max) >> 20,
                  config->numa_node);
         rte_free(worker);
         return NULL;
     }
     worker->config = *config;
-    worker->flows = hb_flow_table_init(flows, config->flows_max, &config->timeouts);
+    worker->flows =
+        hb_flow_table_init(flows, config->flows_max, config->flows6_max, &config->timeouts);
     worker->punt_port = HB_NO_PORT;
     atomic_init(&worker->stop, false);
     /* Workers share the outer source address: they start counting far from one another. */
@@ -77,19 +82,37 @@ void hb_worker_destroy(struct hb_worker *worker)
     rte_free(worker);
 }
 
+/* The table keeps the low bits of an incarnation: the backend's own, when they agree, tells the
+ * rest. */
+static uint32_t complete(const struct hb_worker *worker, const struct hb_flow_value *value)
+{
+    const struct hb_generation_set *set =
+        atomic_load_explicit(&worker->config.head->current, memory_order_acquire);
+    const struct hb_generation *generation =
+        set != NULL ? set->node[worker->config.numa_node] : NULL;
+    uint32_t now;
+
+    if (generation == NULL || value->backend >= generation->backends_count)
+        return value->incarnation;
+    now = generation->backends[value->backend].incarnation;
+    return ((now ^ value->incarnation) & HB_FLOW_INCARNATION_MASK) == 0 ? now : value->incarnation;
+}
+
 bool hb_worker_peek_flow(const struct hb_worker *worker, const struct hb_flow_key *flow,
                          uint64_t hash, struct hb_flow_view *view)
 {
     uint32_t now_ms = __atomic_load_n(&worker->now_ms, __ATOMIC_RELAXED);
+    struct hb_flow_query query = hb_flow_query_of(flow, hash);
+    const struct hb_flow_query *queries[] = {&query};
     struct hb_flow_value value;
     hb_flow_ref entry;
 
-    hb_flow_table_find(worker->flows, &flow, &hash, 1, now_ms, &entry);
+    hb_flow_table_find(worker->flows, queries, 1, now_ms, &entry);
     if (entry == HB_FLOW_NONE)
         return false;
     value = hb_flow_table_get(worker->flows, entry);
     view->backend = value.backend;
-    view->incarnation = value.incarnation;
+    view->incarnation = complete(worker, &value);
     view->idle_ms = hb_flow_table_idle_ms(worker->flows, entry, now_ms);
     return true;
 }

@@ -26,7 +26,7 @@ _Static_assert(RTE_MAX_ETHPORTS <= HB_PORTS_MAX, "every port id indexes the tran
 /* Packets that wait for one port until the burst has passed the pipeline. A burst fits always. */
 struct hb_tx_buffer {
     uint16_t count;
-    uint8_t packet[HB_BURST]; /* index of each one's context in the batch */
+    struct hb_packet *packet[HB_BURST]; /* the context of each one; not for punts */
     struct rte_mbuf *mbuf[HB_BURST];
 };
 

@@ -2,34 +2,140 @@
 /*
  * bench_pipeline.c: what the pipeline costs a packet, on one core, without a NIC.
  *
- *     bench_pipeline [EAL arguments]      without any: no hugepages
+ *     taskset -c 1 bench_pipeline -l 1 --in-memory --no-pci [-- [--quick] [--stages] [case ...]]
  *
- * Bursts of 64 TCP packets of established flows go through hb_loop_turn on a port made of rings;
- * only that call is timed, not the making of packets. Packets are warm in the cache, as with a NIC
- * that writes into it. Absolute figures depend on the machine; compare within one run.
+ * Only hb_pipeline_run is timed, burst by burst, not the making of packets. Packets are warm in the
+ * nearer caches, as with a NIC that writes into them; the flows of a burst are drawn at random from
+ * all. A run gives the median of its bursts, a row the median, least and greatest of several runs.
+ * Cycles are those of the TSC. On a shared machine compare within one run.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_atomic.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
 
-#include "rig.h"
+#include "bench_stages.h"
+#include "packet.h"
+#include "pipeline.h"
+#include "world.h"
 
-#define BURSTS 60000
+#define RUNS_MAX    11
+#define BURSTS      4000 /* in a run */
+#define FRAME_ROOM  128
+#define VIPS_MAX    1024
+#define FLOOD_FIRST 0x80000000u /* clients from here on are strangers */
 
-static void set_client(struct rte_mbuf *mbuf, uint32_t client)
+enum kind { TCP_V4, UDP_V4, TCP_V6, UDP_V6, NOT_VIP, DROP, FLOOD };
+
+struct bench_case {
+    const char *name;
+    enum kind kind;
+    uint32_t flows;     /* established before */
+    uint32_t flows_max; /* of the table */
+    uint32_t vips, backends;
+    bool cold; /* packets come from memory, not from a cache */
+};
+
+static const struct bench_case cases[] = {
+    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false},
+    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false},
+    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false},
+    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false},
+    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false},
+    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false},
+    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false},
+    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false},
+    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true},
+    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true},
+    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false},
+    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false},
+    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false},
+    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false},
+    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false},
+    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false},
+    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false},
+    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false},
+    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false},
+    {"drop", DROP, 0, 4096, 1, 10, false},
+};
+
+/* A frame that is copied for each packet, and where the client's number goes. */
+struct template
 {
-    uint8_t *frame = rte_pktmbuf_mtod(mbuf, uint8_t *);
-    uint32_t source = htonl(0x0b000000 + client);
-    uint16_t sum;
+    uint8_t bytes[FRAME_ROOM];
+    uint16_t length;
+    uint8_t family;
+    uint32_t sum; /* of the IPv4 header without the source address */
+};
 
-    memcpy(frame + IP4_SOURCE, &source, 4);
-    memset(frame + IP4_CHECKSUM, 0, 2);
-    sum = htons(checksum(frame + L3, 20));
-    memcpy(frame + IP4_CHECKSUM, &sum, 2);
+/* To the VIP of that number: see world.c. */
+static struct template make_template(enum kind kind, uint8_t flags, uint32_t vip)
+{
+    struct template template = {.family = kind == TCP_V6 || kind == UDP_V6 ? 6 : 4};
+    struct frame frame;
+
+    switch (kind) {
+    case UDP_V4:
+        frame = UDP4(.payload = 18); /* 60 bytes: 64 with the checksum of the frame */
+        break;
+    case TCP_V6:
+        frame = TCP6(.flags = flags);
+        break;
+    case UDP_V6:
+        frame = UDP6(.payload = 18);
+        break;
+    case NOT_VIP:
+        frame = TCP4(.destination = "192.0.2.200", .payload = 6);
+        break;
+    case DROP:
+        frame = TCP4(.fragment = MF, .payload = 6);
+        break;
+    default:
+        frame = TCP4(.flags = flags, .payload = 6);
+    }
+    memcpy(template.bytes, frame.bytes, frame.length);
+    if (template.family == 4) {
+        template.bytes[IP4_DESTINATION + 1] ^= (uint8_t)(vip >> 8);
+        template.bytes[IP4_DESTINATION + 2] ^= (uint8_t)vip;
+    }
+    template.length = (uint16_t)frame.length;
+    if (template.family == 4) {
+        memset(template.bytes + IP4_CHECKSUM, 0, 2);
+        memset(template.bytes + IP4_SOURCE, 0, 4);
+        template.sum = (uint16_t)~checksum(template.bytes + L3, 20);
+    }
+    return template;
+}
+
+static void set_client(uint8_t *frame, const struct template *template, uint32_t client)
+{
+    /* 11.0.0.0 and up, then what follows; ports count too, so that flows differ in both. */
+    uint32_t address = 0x0b000000 + (client & 0x80ffffff);
+    uint16_t port = (uint16_t)(1024 + client % 60000);
+
+    if (template->family == 4) {
+        uint32_t sum = template->sum + (address >> 16) + (address & 0xffff);
+        uint32_t source = htonl(address);
+        uint16_t folded;
+
+        sum = (sum & 0xffff) + (sum >> 16);
+        sum = (sum & 0xffff) + (sum >> 16);
+        folded = htons((uint16_t)~sum);
+        memcpy(frame + IP4_SOURCE, &source, 4);
+        memcpy(frame + IP4_CHECKSUM, &folded, 2);
+        port = htons(port);
+        memcpy(frame + L4_OF_4, &port, 2);
+    } else {
+        uint32_t source = htonl(client);
+
+        memcpy(frame + IP6_SOURCE + 12, &source, 4);
+        port = htons(port);
+        memcpy(frame + L4_OF_6, &port, 2);
+    }
 }
 
 static int compare(const void *a, const void *b)
@@ -38,69 +144,220 @@ static int compare(const void *a, const void *b)
            (*(const uint32_t *)a < *(const uint32_t *)b);
 }
 
-/* Sends bursts, their clients in turn or at random; returns the cycles that the worker took for the
- * median one, so that a machine with other things to do does not spoil the figure. */
-static uint32_t run(struct rig *rig, uint32_t bursts, uint32_t clients, bool in_turn)
+struct load {
+    struct world *world;
+    struct template template[VIPS_MAX];
+    uint32_t clients; /* 0: every packet has a new one */
+    uint32_t vips;
+    uint32_t client; /* the last one */
+    bool in_turn;
+    bool freed;
+    bool cold;
+    bool by_stage;
+};
+
+static uint64_t random_state = 88172645463325252ULL;
+
+static uint32_t next_random(void)
 {
-    static uint32_t cycles[BURSTS];
-    struct frame frame = TCP4(.flags = ACK);
-    uint32_t client = 0, seed = 1;
-
-    for (uint32_t burst = 0; burst < bursts; burst++) {
-        uint64_t start;
-
-        for (uint32_t i = 0; i < HB_BURST; i++) {
-            struct rte_mbuf *mbuf = rte_pktmbuf_alloc(rig_pool());
-
-            seed = seed * 1664525 + 1013904223;
-            client = in_turn ? (client + 1) % clients : (uint32_t)((uint64_t)seed * clients >> 32);
-            memcpy(rte_pktmbuf_append(mbuf, (uint16_t)frame.length), frame.bytes, frame.length);
-            set_client(mbuf, client);
-            send_mbuf(rig, mbuf);
-        }
-        start = rte_rdtsc();
-        hb_loop_turn(rig->worker, rig->now_ms);
-        cycles[burst] = (uint32_t)(rte_rdtsc() - start);
-        take_all(rig, PORT);
-    }
-    qsort(cycles, bursts, sizeof(cycles[0]), compare);
-    return cycles[bursts / 2];
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 16);
 }
 
-static int bench(uint32_t clients)
+static uint32_t next_client(struct load *load)
 {
-    struct rig *rig;
-    void *state;
-    double cycles;
+    if (load->clients == 0)
+        return load->client = FLOOD_FIRST | (load->client + 1);
+    if (!load->in_turn)
+        return (uint32_t)((uint64_t)next_random() * load->clients >> 32);
+    load->client++;
+    if (load->client >= load->clients)
+        load->client = 0;
+    return load->client;
+}
 
-    if (rig_setup_with(&state, clients < 4096 ? 4096 : 2 * (uint64_t)clients) != 0)
-        return 1;
-    rig = state;
-    for (uint16_t id = 1; id <= 10; id++)
-        add_backend(rig, id, 0, 4);
-    share_table(rig, 0);
-    add_service(rig, 4, HB_PROTOCOL_TCP, 80, 0);
-    publish(rig);
-    run(rig, 2 * clients / HB_BURST + 10, clients, true); /* every flow is established now */
-    cycles = (double)run(rig, 20000, clients, false) / HB_BURST;
-    printf("%8u flows: %6.1f ns, %5.0f cycles a packet (%llu of the flows have an entry)\n",
-           clients, 1e9 * cycles / (double)rte_get_tsc_hz(), cycles,
-           (unsigned long long)hb_counters_worker(rig->region, 0)->flows);
-    rig_teardown(&state);
-    return 0;
+static struct rte_mbuf **make_burst(struct load *load)
+{
+    struct rte_mbuf **burst = world_make_burst(load->world, load->template[0].length, load->freed);
+
+    for (uint32_t i = 0; i < HB_BURST; i++) {
+        uint8_t *frame = rte_pktmbuf_mtod(burst[i], uint8_t *);
+        uint32_t client = next_client(load);
+        const struct template *template = &load->template[client % load->vips];
+
+        memcpy(frame, template->bytes, sizeof(template->bytes));
+        set_client(frame, template, client);
+    }
+    rte_mb(); /* what was written just now is in the cache, not on its way there */
+    return burst;
+}
+
+/* One burst; returns its cycles. Cold packets are made by the stock, so that the first ones have
+ * left the caches by the time that the last are made. */
+static uint32_t run_burst(struct load *load)
+{
+    struct world *world = load->world;
+    struct rte_mbuf **burst;
+    uint64_t start;
+
+    if (!load->cold) {
+        burst = make_burst(load);
+    } else {
+        uint32_t due = world->next == 0 ? world->packets / HB_BURST : 0;
+
+        for (uint32_t i = 0; i < due; i++)
+            make_burst(load);
+        burst = world_take_burst(world);
+    }
+    start = rte_rdtsc();
+    if (load->by_stage)
+        timed_pipeline_run(world->worker, world->generation, burst, HB_BURST);
+    else
+        hb_pipeline_run(world->worker, world->generation, burst, HB_BURST);
+    return (uint32_t)(rte_rdtsc() - start);
+}
+
+static uint32_t run_bursts(struct load *load, uint32_t bursts)
+{
+    static uint32_t cycles[BURSTS];
+
+    for (uint32_t i = 0; i < bursts; i++) {
+        cycles[i % BURSTS] = run_burst(load);
+        if (i % 16 == 0)
+            load->world->worker->now_ms++;
+    }
+    if (bursts < BURSTS)
+        return 0;
+    qsort(cycles, BURSTS, sizeof(cycles[0]), compare);
+    return cycles[BURSTS / 2];
+}
+
+static void fill_templates(struct load *load, enum kind kind, uint8_t flags)
+{
+    for (uint32_t vip = 0; vip < load->vips; vip++)
+        load->template[vip] = make_template(kind, flags, vip);
+}
+
+/* Every client once, in turn, at a clock that stands still; returns how many had an entry. */
+static uint64_t pass_all(struct load *load, uint32_t clients)
+{
+    const struct hb_worker_counters *counters = load->world->worker->counters;
+    uint32_t now_ms = load->world->worker->now_ms;
+    uint64_t hits = counters->flow_hits;
+    static struct load turn;
+
+    turn = *load;
+    turn.clients = clients;
+    turn.in_turn = true;
+    turn.freed = false;
+    turn.cold = false;
+    turn.by_stage = false;
+    if (turn.template[0].family == 4 && load->clients == 0)
+        fill_templates(&turn, TCP_V4, ACK);
+    for (uint32_t i = 0; i < (clients + HB_BURST - 1) / HB_BURST; i++)
+        run_burst(&turn);
+    load->world->worker->now_ms = now_ms;
+    load->world->next = 0; /* where a cold stock is made */
+    return counters->flow_hits - hits;
+}
+
+static double median_stage(unsigned stage)
+{
+    qsort(stage_cycles[stage], STAGE_BURSTS, sizeof(stage_cycles[stage][0]), compare);
+    return (double)stage_cycles[stage][STAGE_BURSTS / 2] / HB_BURST;
+}
+
+static void print_stages(void)
+{
+#define PRINT(name) printf("  " #name " %.1f", median_stage(STAGE_##name));
+    printf("    cycles a packet:");
+    STAGES(PRINT)
+    printf("\n");
+}
+
+static double in_ns(uint32_t burst_cycles)
+{
+    return 1e9 * burst_cycles / HB_BURST / (double)rte_get_tsc_hz();
+}
+
+static bool run_case(const struct bench_case *row, uint32_t runs, bool stages)
+{
+    struct world_size size = {row->flows_max, row->vips, row->backends, 65537,
+                              row->cold ? WORLD_COLD : WORLD_PACKETS};
+    struct world *world = world_make(&size);
+    uint32_t cycles[RUNS_MAX];
+    uint64_t found = 0;
+    static struct load load;
+
+    if (world == NULL)
+        return false;
+    load = (struct load){
+        .world = world,
+        .clients = row->kind == FLOOD ? 0 : row->flows + (row->flows == 0),
+        .vips = row->vips,
+        .freed = row->kind == DROP,
+        .cold = row->cold,
+    };
+    fill_templates(&load, row->kind, row->kind == FLOOD ? SYN : ACK);
+    if (row->flows > 0) { /* the second packet establishes a flow */
+        pass_all(&load, row->flows);
+        found = pass_all(&load, row->flows);
+    }
+    if (row->kind == FLOOD) /* until the table is full and turned over */
+        run_bursts(&load, 3 * row->flows_max / HB_BURST);
+    run_bursts(&load, BURSTS);
+    for (uint32_t i = 0; i < runs; i++)
+        cycles[i] = run_bursts(&load, BURSTS);
+    qsort(cycles, runs, sizeof(cycles[0]), compare);
+    printf("%-28s %6.1f ns  (%.1f to %.1f)  %5.0f cycles", row->name, in_ns(cycles[runs / 2]),
+           in_ns(cycles[0]), in_ns(cycles[runs - 1]), (double)cycles[runs / 2] / HB_BURST);
+    if (row->flows > 0 && found < row->flows)
+        printf("  only %.2f %% of the flows fit", 100.0 * (double)found / row->flows);
+    if (row->kind == FLOOD && row->flows > 0)
+        printf("  established flows lost: %lld",
+               (long long)found - (long long)pass_all(&load, row->flows));
+    printf("\n");
+    if (stages) {
+        load.by_stage = true;
+        run_bursts(&load, BURSTS);
+        print_stages();
+    }
+    fflush(stdout);
+    world_free(world);
+    return true;
+}
+
+static bool is_asked_for(const char *name, char **asked)
+{
+    if (*asked == NULL)
+        return true;
+    for (; *asked != NULL; asked++) {
+        if (strcmp(*asked, name) == 0)
+            return true;
+    }
+    return false;
 }
 
 int main(int argc, char **argv)
 {
-    static const uint32_t clients[] = {1, 1000, 100000, 1000000};
-    int failed;
+    int used = rte_eal_init(argc, argv);
+    uint32_t runs = RUNS_MAX;
+    bool stages = false;
 
-    if (argc > 1)
-        failed = rte_eal_init(argc, argv) < 0 ? 1 : rig_open_ports();
-    else
-        failed = rig_open();
-    for (uint32_t i = 0; failed == 0 && i < 4; i++)
-        failed = bench(clients[i]);
-    rig_close();
-    return failed;
+    if (used < 0 || !world_open())
+        return 1;
+    for (argv += used + 1; used + 1 < argc && *argv != NULL && **argv == '-'; argv++) {
+        if (strcmp(*argv, "--quick") == 0)
+            runs = 3;
+        else if (strcmp(*argv, "--stages") == 0)
+            stages = true;
+    }
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (is_asked_for(cases[i].name, argv) && !run_case(&cases[i], runs, stages))
+            return 1;
+    }
+    rte_eal_cleanup();
+    return 0;
 }

@@ -164,7 +164,7 @@ static void memory_grows_with_flows_ports_and_workers(void **state)
     (void)state;
     plan_for("-l 0,1 --vdev net_null0 -- --flows 1M", &machine), one = plan.memory_mb;
     plan_for("-l 0,1 --vdev net_null0 -- --flows 16M", &machine), more = plan.memory_mb;
-    assert_in_range(more - one, 15 * 72 - 2, 15 * 72 + 2);
+    assert_in_range(more - one, 15 * 32 - 2, 15 * 32 + 2);
     plan_for("-l 0,1 --vdev net_null0 --vdev=net_null1 -- --flows 1M", &machine);
     assert_true(plan.memory_mb > one);
     plan_for("-l 0-4 --vdev net_null0 -- --flows 1M", &machine), more = plan.memory_mb;
