@@ -119,6 +119,15 @@ static json_t *describe_change(const struct hb_pool_change *change)
                      (json_int_t)change->generation);
 }
 
+/* What is good to know about a pool although nothing is wrong with it, or null. */
+static json_t *describe_warning(const struct hb_model_pool *pool)
+{
+    if (pool->algorithm != HB_ALGORITHM_MODULO)
+        return json_null();
+    return json_string("algorithm modulo is for comparison: any change of the backends moves "
+                       "nearly all new flows; use maglev");
+}
+
 static json_t *describe_pools(const struct hb_model *model)
 {
     json_t *pools = json_array();
@@ -128,11 +137,13 @@ static json_t *describe_pools(const struct hb_model *model)
 
         json_array_append_new(
             pools,
-            json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o}", "name", pool->name, "algorithm",
-                      hb_algorithm_name(pool->algorithm), "table_size", pool->table_size,
-                      "backends", pool->backends_count, "usable", pool->usable, "digest",
+            json_pack("{s:s, s:s, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
+                      "algorithm", hb_algorithm_name(pool->algorithm), "table_size",
+                      pool->table_size, "backends", pool->backends_count, "usable", pool->usable,
+                      "bounded_load", (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
                       pool->owner ? hb_json_hex(pool->owners, sizeof(pool->owners)) : json_null(),
-                      "last_change", describe_change(&pool->change)));
+                      "last_change", describe_change(&pool->change), "warning",
+                      describe_warning(pool)));
     }
     return pools;
 }
@@ -226,6 +237,10 @@ static json_t *describe_backend(struct hb_control *control, const struct hb_mode
         backend->leaving, "reason", backend->reason, "since_s",
         since_ms ? (json_int_t)((hb_now_ms() - since_ms) / 1000) : (json_int_t)0);
 
+    json_object_set_new(object, "bucket",
+                        pool->algorithm == HB_ALGORITHM_JUMP ? json_integer(backend->bucket)
+                                                             : json_null());
+    json_object_set_new(object, "zone", hb_json_text_or_null(backend->zone));
     json_object_set_new(object, "slots", json_integer(backend->slots));
     json_object_set_new(
         object, "share",

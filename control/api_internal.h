@@ -56,6 +56,8 @@ void hb_api_get_drops(struct hb_api_call *call);
 void hb_api_post_drain(struct hb_api_call *call);
 void hb_api_post_undrain(struct hb_api_call *call);
 void hb_api_post_reload(struct hb_api_call *call);
+/* api_handlers_plan.c */
+void hb_api_post_plan(struct hb_api_call *call);
 /* api_handlers_lookup.c */
 void hb_api_get_lookup(struct hb_api_call *call);
 

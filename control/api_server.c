@@ -17,7 +17,7 @@
 #define APPLY_WAIT_S 2
 #define IDLE_LIMIT_S 60
 #define HEADERS_MAX  16384
-#define BODY_MAX     65536 /* no request has a body that matters */
+#define BODY_MAX     (16 << 20) /* a configuration; no other request has a body that matters */
 
 struct hb_api {
     struct event_base *base;
@@ -46,6 +46,7 @@ static const struct route routes[] = {
     {EVHTTP_REQ_POST, "/v1/backends/", "/drain", " pool ", hb_api_post_drain},
     {EVHTTP_REQ_POST, "/v1/backends/", "/undrain", " pool ", hb_api_post_undrain},
     {EVHTTP_REQ_POST, "/v1/reload", NULL, "", hb_api_post_reload},
+    {EVHTTP_REQ_POST, "/v1/plan", NULL, " file ", hb_api_post_plan},
     {EVHTTP_REQ_GET, "/v1/stats", NULL, "", hb_api_get_stats},
     {EVHTTP_REQ_GET, "/v1/drops", NULL, "", hb_api_get_drops},
     {EVHTTP_REQ_GET, "/v1/lookup", NULL, " client vip protocol ", hb_api_get_lookup},

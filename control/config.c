@@ -199,19 +199,27 @@ static int read_named_file(const char *file, char **text, size_t *size)
     return error;
 }
 
-struct hb_config *hb_config_load(const char *file, hb_config_report report, void *context)
+int hb_config_read(const char *file, char **text, size_t *size, hb_config_report report,
+                   void *context)
 {
     struct hb_config_reader reader = {.file = file};
-    struct hb_config *config;
-    char *text = NULL;
-    size_t size = 0;
-    int error = read_named_file(file, &text, &size);
+    int error = read_named_file(file, text, size);
 
     if (error < 0) {
         complain_file(&reader, error);
         hb_config_report_all(&reader, report, context);
-        return NULL;
     }
+    return error;
+}
+
+struct hb_config *hb_config_load(const char *file, hb_config_report report, void *context)
+{
+    struct hb_config *config;
+    char *text = NULL;
+    size_t size = 0;
+
+    if (hb_config_read(file, &text, &size, report, context) < 0)
+        return NULL;
     config = hb_config_parse(text, size, file, report, context);
     free(text);
     return config;

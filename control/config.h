@@ -11,16 +11,16 @@
 #define HB_CONTROL_CONFIG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "address.h"
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"
 #include "halbach/types.h"
+#include "hashing/table_builder.h"
 
-enum hb_algorithm {
-    HB_ALGORITHM_MAGLEV = 1,
-};
+#define HB_BUCKET_NONE UINT32_MAX /* a backend without the key "bucket" */
 
 enum hb_health_type {
     HB_HEALTH_NONE = 1, /* always up */
@@ -39,8 +39,10 @@ struct hb_health_config {
 struct hb_backend_config {
     char name[HB_NAME_SIZE]; /* unique in its pool */
     struct hb_address
-        address;     /* unique in its pool: with direct server return ports cannot differ */
-    uint32_t weight; /* 0 to 65,535; default 1; 0: no new flows */
+        address;             /* unique in its pool: with direct server return ports cannot differ */
+    uint32_t weight;         /* 0 to 65,535; default 1; 0: no new flows */
+    uint32_t bucket;         /* jump only, and then 0 to n - 1, each once; else HB_BUCKET_NONE */
+    char zone[HB_NAME_SIZE]; /* where it stands; empty: not said */
     int line;
 };
 
@@ -48,6 +50,8 @@ struct hb_pool_config {
     char name[HB_NAME_SIZE];
     enum hb_algorithm algorithm;
     uint32_t table_size; /* prime */
+    struct hb_table_options options;
+    uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
     struct hb_health_config health;
     struct hb_backend_config *backends;
@@ -89,6 +93,11 @@ struct hb_config *hb_config_load(const char *file, hb_config_report report, void
 /* The same from memory; `file` is only for the messages. */
 struct hb_config *hb_config_parse(const char *text, size_t size, const char *file,
                                   hb_config_report report, void *context);
+
+/* Only reads a file, whole and unchanged. Returns 0 and a text that the caller frees, or a negative
+ * errno after a complaint. */
+int hb_config_read(const char *file, char **text, size_t *size, hb_config_report report,
+                   void *context);
 
 void hb_config_free(struct hb_config *config);
 

@@ -9,6 +9,7 @@
  *     config_values.c   one scalar to one value
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
+ *     config_hashing.c  the same for the keys that choose and shape lookup tables
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
  * once. One thread at a time; nothing is global.
@@ -97,6 +98,8 @@ enum hb_config_type {
     HB_CONFIG_NAME,      /* letters, digits, . _ - */
     HB_CONFIG_ADDRESS,   /* struct hb_address */
     HB_CONFIG_CHOICE,    /* one of a list of words */
+    HB_CONFIG_BOOLEAN,   /* true or false */
+    HB_CONFIG_FRACTION,  /* plain digits with a point; kept in 1/1024, min and max in millionths */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
     HB_CONFIG_MAPPING,
     HB_CONFIG_LIST, /* of mappings */
@@ -172,6 +175,9 @@ void hb_config_check_unique(struct hb_config_reader *reader, struct hb_config_en
 
 /* config_rules.c */
 void hb_config_apply_rules(struct hb_config_reader *reader);
+
+/* config_hashing.c */
+void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);
 
 /* config.c: reads an open regular file whole. `before` is its fstat(): when the file is not the
  * same afterwards, -EAGAIN. Returns 0 and a zero-terminated text that the caller frees, or a

@@ -10,10 +10,6 @@
 #include <string.h>
 
 #include "config_internal.h"
-#include "hashing/table_builder.h"
-
-/* A table with this many slots for each backend keeps shares within 1 % of the weights. */
-#define SLOTS_PER_BACKEND 100
 
 /* The index of the pool of this name, or -1. */
 static int find_pool(const struct hb_config_entry *pools, uint32_t count, const char *name)
@@ -105,51 +101,6 @@ static void resolve_pools(struct hb_config_reader *reader, const struct hb_confi
     }
 }
 
-static void check_table_size(struct hb_config_reader *reader, uint32_t pool_index)
-{
-    const struct hb_pool_config *pool = &reader->config->pools[pool_index];
-    int line = hb_config_line_of(reader, &pool->table_size, pool->line);
-    uint32_t weighted = 0, lightest = UINT32_MAX;
-    uint64_t weights = 0, good;
-    char path[HB_CONFIG_PATH];
-
-    for (uint32_t i = 0; i < pool->backends_count; i++) {
-        uint32_t weight = pool->backends[i].weight;
-
-        weighted += weight > 0;
-        weights += weight;
-        lightest = weight > 0 && weight < lightest ? weight : lightest;
-    }
-    if (weighted == 0 || !hb_config_is_good(reader, &pool->table_size))
-        return;
-    snprintf(path, sizeof(path), "pools[%u].table_size", pool_index);
-    if (pool->table_size < weighted) {
-        hb_config_complain(reader, line, path,
-                           "%" PRIu32 " slots are too few for %" PRIu32 " backends with a weight; "
-                           "the smallest prime that will do is %" PRIu32,
-                           pool->table_size, weighted, hb_prime_above(weighted));
-        return;
-    }
-    good = (uint64_t)weighted * SLOTS_PER_BACKEND;
-    if (pool->table_size < good && good <= HB_TABLE_SLOTS_MAX)
-        hb_config_warn(reader, line, path,
-                       "%" PRIu32 " slots for %" PRIu32 " backend%s: shares can be off by about "
-                       "%.1f %%; %" PRIu32 " or more keeps that below 1 %%",
-                       pool->table_size, weighted, weighted == 1 ? "" : "s",
-                       100.0 * weighted / pool->table_size, hb_prime_above((uint32_t)good));
-    else if (pool->table_size < good)
-        hb_config_warn(reader, line, path,
-                       "%" PRIu32 " slots for %" PRIu32 " backends: shares can be off by about "
-                       "%.1f %%, and the largest table has %d; divide them among several pools",
-                       pool->table_size, weighted, 100.0 * weighted / pool->table_size,
-                       HB_TABLE_SLOTS_MAX);
-    if ((uint64_t)pool->table_size * lightest < weights)
-        hb_config_warn(reader, line, path,
-                       "a backend of weight %" PRIu32 " has a share of less than one slot and gets "
-                       "one all the same; bring the weights closer together or use a larger table",
-                       lightest);
-}
-
 static void check_weights(struct hb_config_reader *reader, uint32_t pool_index)
 {
     const struct hb_pool_config *pool = &reader->config->pools[pool_index];
@@ -205,7 +156,7 @@ static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uin
     const struct hb_pool_config *pool = &reader->config->pools[pool_index];
     char path[HB_CONFIG_PATH];
 
-    check_table_size(reader, pool_index);
+    hb_config_check_hashing(reader, pool_index);
     check_weights(reader, pool_index);
     check_health(reader, pool_index, service);
     snprintf(path, sizeof(path), "pools[%u]", pool_index);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "config_internal.h"
+#include "hashing/ring.h"
 
 #define ROWS(rows)          .keys = (rows), .keys_count = sizeof(rows) / sizeof((rows)[0])
 #define FIELD(type, member) .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
@@ -21,12 +22,9 @@
 #define EXPECT_NAME "a name of 1 to 63 letters, digits and . _ -"
 
 static const struct hb_config_choice algorithms[] = {
-    {"maglev", HB_ALGORITHM_MAGLEV},
-    {"ring", 0},
-    {"rendezvous", 0},
-    {"jump", 0},
-    {"modulo", 0},
-    {NULL, 0},
+    {"maglev", HB_ALGORITHM_MAGLEV},         {"ring", HB_ALGORITHM_RING},
+    {"rendezvous", HB_ALGORITHM_RENDEZVOUS}, {"jump", HB_ALGORITHM_JUMP},
+    {"modulo", HB_ALGORITHM_MODULO},         {NULL, 0},
 };
 
 static const struct hb_config_choice forwardings[] = {
@@ -89,6 +87,11 @@ static const struct hb_config_key backend_keys[] = {
      .expected = "an IPv4 or IPv6 address", .check = hb_config_check_unicast, .required = true},
     {.name = "weight", .type = HB_CONFIG_NUMBER, FIELD(struct hb_backend_config, weight),
      .expected = "a whole number from 0 to 65535", .min = 0, .max = 65535, .preset = 1},
+    {.name = "zone", .type = HB_CONFIG_NAME, FIELD(struct hb_backend_config, zone),
+     .expected = EXPECT_NAME},
+    {.name = "bucket", .type = HB_CONFIG_NUMBER, FIELD(struct hb_backend_config, bucket),
+     .expected = "a whole number from 0 to 65534", .min = 0, .max = HB_BACKENDS_MAX - 1,
+     .preset = HB_BUCKET_NONE},
 };
 
 static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
@@ -104,10 +107,21 @@ static const struct hb_config_key pool_keys[] = {
     {.name = "name", .type = HB_CONFIG_NAME, FIELD(struct hb_pool_config, name),
      .expected = EXPECT_NAME, .required = true},
     {.name = "algorithm", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, algorithm),
-     .expected = "maglev", .choices = algorithms, .preset = HB_ALGORITHM_MAGLEV},
+     .expected = "maglev, ring, rendezvous, jump or modulo", .choices = algorithms,
+     .preset = HB_ALGORITHM_MAGLEV},
     {.name = "table_size", .type = HB_CONFIG_NUMBER, FIELD(struct hb_pool_config, table_size),
      .expected = "a prime from 7 to 5000011, such as 65537", .check = hb_config_check_prime,
      .min = HB_TABLE_SLOTS_MIN, .max = HB_TABLE_SLOTS_MAX, .preset = 65537},
+    {.name = "virtual_nodes", .type = HB_CONFIG_NUMBER,
+     FIELD(struct hb_pool_config, options.virtual_nodes),
+     .expected = "a whole number from 1 to 65535", .min = 1, .max = HB_RING_VIRTUAL_NODES_MAX},
+    {.name = "ketama", .type = HB_CONFIG_BOOLEAN, FIELD(struct hb_pool_config, options.ketama),
+     .expected = "true or false"},
+    {.name = "jump_replacement", .type = HB_CONFIG_BOOLEAN,
+     FIELD(struct hb_pool_config, options.jump_replacement), .expected = "true or false"},
+    {.name = "bounded_load", .type = HB_CONFIG_FRACTION, FIELD(struct hb_pool_config, bounded_load),
+     .expected = "a number from 0.01 to 10, such as 0.25 for a quarter above the mean",
+     .min = 10000, .max = 10000000},
     {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
      .expected = "ipip", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
@@ -154,7 +168,7 @@ static const struct hb_config_schema root_schema = {
     .what = "a mapping with seed, pools and services", ROWS(root_keys)};
 /* clang-format on */
 
-#define KEYS_MAX 8 /* of one schema */
+#define KEYS_MAX 16 /* of one schema */
 
 static int line_of(const yaml_node_t *node)
 {

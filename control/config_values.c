@@ -115,6 +115,59 @@ static bool read_duration(struct hb_config_reader *reader, const struct hb_confi
     return true;
 }
 
+static bool read_boolean(struct hb_config_reader *reader, const struct hb_config_key *key,
+                         const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    bool value = strcmp(text, "true") == 0;
+
+    if (!is_plain(node))
+        return complain_found(reader, key, node, path, " in quotes; write it without");
+    if (!value && strcmp(text, "false") != 0)
+        return complain_found(reader, key, node, path, "");
+    hb_config_store(field, key->size, value);
+    return true;
+}
+
+/* Reads up to six digits after the point; *millionths gets what they stand for. */
+static bool take_decimals(const char **text, uint64_t *millionths)
+{
+    const char *at = *text;
+    uint64_t place = 100000;
+
+    *millionths = 0;
+    for (; isdigit((unsigned char)*at) && place > 0; at++, place /= 10)
+        *millionths += place * (uint64_t)(*at - '0');
+    if (at == *text)
+        return false;
+    *text = at;
+    return true;
+}
+
+static bool read_fraction(struct hb_config_reader *reader, const struct hb_config_key *key,
+                          const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    uint64_t whole, millionths = 0;
+    bool good = is_plain(node) && take_digits(&text, &whole);
+
+    if (good && *text == '.') {
+        text++;
+        good = take_decimals(&text, &millionths);
+    }
+    if (!is_plain(node))
+        return complain_found(reader, key, node, path, " in quotes; write it without");
+    if (good && strcmp(text, "%") == 0)
+        return complain_found(reader, key, node, path, "; write 25 % as 0.25");
+    if (!good || *text != '\0')
+        return complain_found(reader, key, node, path, "");
+    millionths += whole * 1000000;
+    if (millionths < key->min || millionths > key->max)
+        return complain_found(reader, key, node, path, "");
+    hb_config_store(field, key->size, (uint32_t)((millionths * 1024 + 500000) / 1000000));
+    return true;
+}
+
 /* Also guards what a hidden difference would make: two balancers whose seeds look the same. */
 static bool read_secret(struct hb_config_reader *reader, const struct hb_config_key *key,
                         const yaml_node_t *node, const char *path, void *field)
@@ -218,6 +271,10 @@ bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_confi
         return read_number(reader, key, node, path, field);
     case HB_CONFIG_DURATION:
         return read_duration(reader, key, node, path, field);
+    case HB_CONFIG_BOOLEAN:
+        return read_boolean(reader, key, node, path, field);
+    case HB_CONFIG_FRACTION:
+        return read_fraction(reader, key, node, path, field);
     case HB_CONFIG_SECRET:
         return read_secret(reader, key, node, path, field);
     case HB_CONFIG_NAME:

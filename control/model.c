@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "model_internal.h"
+#include "pool_table.h"
 
 struct hb_model *hb_model_new(void)
 {
@@ -26,7 +27,7 @@ struct hb_model *hb_model_new(void)
 void hb_pool_clear(struct hb_model_pool *pool)
 {
     free(pool->backends);
-    free(pool->input);
+    hb_table_input_free(pool->input);
     free(pool->owner);
     pool->backends = NULL;
     pool->backends_count = 0;
@@ -253,7 +254,9 @@ const char *hb_service_key(char *key, const struct hb_address *vip, uint8_t prot
 
 const char *hb_algorithm_name(enum hb_algorithm algorithm)
 {
-    return algorithm == HB_ALGORITHM_MAGLEV ? "maglev" : "unknown";
+    const struct hb_table_builder *builder = hb_table_builder_of(algorithm);
+
+    return builder ? builder->name : "unknown";
 }
 
 const char *hb_protocol_name(uint8_t protocol)

@@ -38,6 +38,8 @@ struct hb_model_backend {
     uint32_t pool;                  /* index in the model */
     char identity[HB_ADDRESS_TEXT]; /* canonical text of the address: the input of table builders */
     uint32_t weight;
+    uint32_t bucket;         /* jump only, else HB_BUCKET_NONE */
+    char zone[HB_NAME_SIZE]; /* "": not said */
     uint32_t id;
     uint32_t incarnation;
     bool leaving; /* no longer configured, serves until a new member can */
@@ -69,6 +71,8 @@ struct hb_model_pool {
     char name[HB_NAME_SIZE];
     enum hb_algorithm algorithm;
     uint32_t table_size;
+    struct hb_table_options options;
+    uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
     struct hb_health_config health;     /* its port found: 0 only when nothing says which */
     struct hb_model_backend **backends; /* sorted by address; each is owned and does not move */
@@ -82,7 +86,8 @@ struct hb_model_pool {
     uint8_t owners[HB_DIGEST_SIZE];
     uint32_t usable; /* members in the table */
     struct hb_pool_change change;
-    bool changed; /* in the last reconcile */
+    bool changed;                       /* in the last reconcile */
+    char problem[HB_TABLE_EXPLANATION]; /* why a table cannot be built, "" when it can */
 };
 
 struct hb_model_service {
@@ -123,16 +128,22 @@ struct hb_model {
 struct hb_model_diff {
     uint32_t services_added, services_removed, services_changed;
     uint32_t backends_added, backends_removed, backends_changed;
-    char error[320]; /* why it was refused, with the remedy */
+    char error[512]; /* why it was refused, with the remedy */
 };
 
 /* NULL when there is no memory. */
 struct hb_model *hb_model_new(void);
 void hb_model_free(struct hb_model *model); /* calls `left` for every backend */
 
-/* Makes the model follow a configuration, all or nothing: on an error (-ENOMEM, -ENOSPC)
- * diff->error says why and the model is as before. Fresh ids are claimed for what is new; ids of
- * what went are free (in quarantine) from the next call on. */
+/* What speaks against a configuration beside what the file says itself, without applying it.
+ * -EINVAL: a pool's algorithm does not allow this change. -ENOSPC: ids would run out. Then
+ * diff->error says why, else it is "". */
+int hb_model_check(const struct hb_model *model, const struct hb_config *config,
+                   struct hb_model_diff *diff);
+
+/* Makes the model follow a configuration, all or nothing: on an error (-ENOMEM, or as
+ * hb_model_check()) diff->error says why and the model is as before. Fresh ids are claimed for what
+ * is new; ids of what went are free (in quarantine) from the next call on. */
 int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint64_t now_ms,
                    struct hb_model_diff *diff);
 

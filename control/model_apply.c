@@ -112,11 +112,7 @@ static struct hb_model_backend *stage_backend(struct stage *stage, struct hb_mod
     hb_backend_key(key, pool->name, &backend->address);
     backend->id = hb_ids_claim(model->backend_ids, key, model->reusable, model->context);
     if (backend->id == HB_ID_NONE) {
-        snprintf(stage->diff->error, sizeof(stage->diff->error),
-                 "no backend id is free for %s in pool %s: %u are in use, and the dataplane still "
-                 "has flows "
-                 "of the others or no room for more; remove backends, or reload again later",
-                 backend->identity, pool->name, hb_ids_used(model->backend_ids));
+        hb_model_refuse_id(model, backend->identity, pool->name, stage->diff);
         free(backend);
         return NULL;
     }
@@ -126,8 +122,7 @@ static struct hb_model_backend *stage_backend(struct stage *stage, struct hb_mod
     return backend;
 }
 
-/* The port to probe when the file names none: that of the first service which uses the pool. */
-static uint16_t find_probe_port(const struct hb_config *config, uint32_t pool)
+uint16_t hb_model_probe_port(const struct hb_config *config, uint32_t pool)
 {
     if (config->pools[pool].health.port != 0)
         return config->pools[pool].health.port;
@@ -147,9 +142,11 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     memcpy(pool->name, from->name, sizeof(pool->name));
     pool->algorithm = from->algorithm;
     pool->table_size = from->table_size;
+    pool->options = from->options;
+    pool->bounded_load = from->bounded_load;
     pool->forwarding = from->forwarding;
     pool->health = from->health;
-    pool->health.port = find_probe_port(config, index);
+    pool->health.port = hb_model_probe_port(config, index);
     /* Room for members that stay on as leaving ones as well. */
     pool->backends = calloc(from->backends_count + (old ? old->backends_count : 0),
                             sizeof(struct hb_model_backend *));
@@ -246,10 +243,13 @@ static void note_backend_change(struct hb_model_backend *backend,
 {
     if (!old || backend->leaving)
         diff->backends_added++;
-    else if (strcmp(backend->name, config->name) != 0 || backend->weight != config->weight)
+    else if (strcmp(backend->name, config->name) != 0 || backend->weight != config->weight ||
+             backend->bucket != config->bucket || strcmp(backend->zone, config->zone) != 0)
         diff->backends_changed++;
     memcpy(backend->name, config->name, sizeof(backend->name));
+    memcpy(backend->zone, config->zone, sizeof(backend->zone));
     backend->weight = config->weight;
+    backend->bucket = config->bucket;
     backend->leaving = false;
 }
 
@@ -307,6 +307,7 @@ static void take_table(struct hb_model_pool *pool, struct hb_model_pool *old)
     pool->change = old->change;
     memcpy(pool->digest, old->digest, sizeof(pool->digest));
     memcpy(pool->owners, old->owners, sizeof(pool->owners));
+    memcpy(pool->problem, old->problem, sizeof(pool->problem));
     old->input = NULL;
     old->owner = NULL;
 }
@@ -394,8 +395,12 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
 {
     struct stage stage = {.model = model, .diff = diff, .now_ms = now_ms};
     bool staged;
+    int error;
 
     memset(diff, 0, sizeof(*diff));
+    error = hb_model_check(model, config, diff);
+    if (error != 0)
+        return error;
     stage.pools = calloc(config->pools_count + 1, sizeof(*stage.pools));
     stage.services = calloc(config->services_count + 1, sizeof(*stage.services));
     stage.pool_at = calloc(config->pools_count + 1, sizeof(*stage.pool_at));

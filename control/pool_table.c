@@ -6,58 +6,88 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct input_member {
-    struct hb_address address;
-    uint32_t weight;
-    uint32_t id;
-};
+#include "hashing/jump.h"
 
 struct hb_table_input {
-    enum hb_algorithm algorithm;
-    uint32_t slots;
-    uint64_t seed;
+    struct hb_table_kind kind;
+    uint32_t usable; /* the first of the members */
     uint32_t count;
     uint32_t room;
-    struct input_member member[];
+    uint64_t *held; /* buckets, as bits; jump only */
+    struct hb_table_entry member[];
 };
 
-struct hb_table_input *hb_table_input_new(const struct hb_model_pool *pool, uint64_t seed)
+struct hb_table_input *hb_table_input_new(const struct hb_table_kind *kind, uint32_t room)
 {
     /* Zeroed, padding included: inputs are compared as bytes. */
-    struct hb_table_input *input =
-        calloc(1, sizeof(*input) + pool->backends_count * sizeof(struct input_member));
+    struct hb_table_input *input = calloc(1, sizeof(*input) + room * sizeof(struct hb_table_entry));
 
     if (input == NULL)
         return NULL;
-    input->algorithm = pool->algorithm;
-    input->slots = pool->table_size;
-    input->seed = seed;
-    input->room = pool->backends_count;
-    return input;
+    input->kind = *kind;
+    input->room = room;
+    if (kind->algorithm != HB_ALGORITHM_JUMP)
+        return input;
+    input->kind.options.jump_replacement = true;
+    input->held = calloc(HB_JUMP_BUCKETS_MAX / 64, sizeof(*input->held));
+    if (input->held != NULL)
+        return input;
+    free(input);
+    return NULL;
 }
 
-void hb_table_input_add(struct hb_table_input *input, const struct hb_model_backend *backend)
+void hb_table_input_free(struct hb_table_input *input)
 {
-    struct input_member *member = &input->member[input->count];
-
-    if (input->count == input->room)
+    if (input == NULL)
         return;
-    member->address = backend->address;
-    member->weight = backend->weight;
-    member->id = backend->id;
+    free(input->held);
+    free(input);
+}
+
+/* False when the bucket is out of range or held already: members that leave may have a number that
+ * another one has now. */
+static bool hold_bucket(struct hb_table_input *input, uint32_t bucket)
+{
+    uint64_t bit = UINT64_C(1) << (bucket % 64);
+
+    if (bucket >= HB_JUMP_BUCKETS_MAX || (input->held[bucket / 64] & bit) != 0)
+        return false;
+    input->held[bucket / 64] |= bit;
+    return true;
+}
+
+void hb_table_input_add(struct hb_table_input *input, const struct hb_table_entry *entry,
+                        bool usable)
+{
+    struct hb_table_entry *member = &input->member[input->count];
+    bool jump = input->kind.algorithm == HB_ALGORITHM_JUMP;
+
+    if (input->count == input->room || (!usable && !jump))
+        return;
+    if (jump && !hold_bucket(input, entry->bucket))
+        return;
+    member->bucket = jump ? entry->bucket : 0;
+    member->address = entry->address;
+    member->weight = usable ? entry->weight : 0;
+    member->id = entry->id;
     input->count++;
+    input->usable += usable;
 }
 
 uint32_t hb_table_input_count(const struct hb_table_input *input)
 {
-    return input->count;
+    return input->usable;
 }
 
-static bool same_input(const struct hb_table_input *a, const struct hb_table_input *b)
+bool hb_table_input_same(const struct hb_table_input *a, const struct hb_table_input *b)
 {
-    return a->algorithm == b->algorithm && a->slots == b->slots && a->seed == b->seed &&
+    const struct hb_table_options *left = &a->kind.options, *right = &b->kind.options;
+
+    return a->kind.algorithm == b->kind.algorithm && a->kind.slots == b->kind.slots &&
+           a->kind.seed == b->kind.seed && left->virtual_nodes == right->virtual_nodes &&
+           left->ketama == right->ketama && left->jump_replacement == right->jump_replacement &&
            a->count == b->count &&
-           memcmp(a->member, b->member, a->count * sizeof(struct input_member)) == 0;
+           memcmp(a->member, b->member, a->count * sizeof(struct hb_table_entry)) == 0;
 }
 
 uint32_t hb_table_ideal(const uint16_t *from, const uint16_t *to, uint32_t slots)
@@ -77,52 +107,69 @@ uint32_t hb_table_ideal(const uint16_t *from, const uint16_t *to, uint32_t slots
     return ideal;
 }
 
-/* Builds what `input` says into a new array; NULL with *error set when that cannot be. */
-static uint16_t *build(const struct hb_table_input *input, uint8_t digest[HB_DIGEST_SIZE],
-                       uint8_t owners[HB_DIGEST_SIZE], enum hb_table_error *error)
+/* Builds what the request says into a new array; NULL with *error set when that cannot be. */
+static uint16_t *build(const struct hb_table_kind *kind, const struct hb_table_request *request,
+                       enum hb_table_error *error)
 {
-    struct hb_table_member *members = calloc(input->count, sizeof(*members));
-    char(*texts)[HB_ADDRESS_TEXT] = calloc(input->count, sizeof(*texts));
-    uint16_t *owner = malloc(input->slots * sizeof(*owner));
+    const struct hb_table_builder *builder = hb_table_builder_of(kind->algorithm);
+    uint16_t *owner = malloc(request->slots * sizeof(*owner));
 
-    *error = HB_TABLE_NO_MEMORY;
-    if (members != NULL && texts != NULL && owner != NULL) {
+    *error = owner && builder ? builder->build(request, owner) : HB_TABLE_NO_MEMORY;
+    if (*error == HB_TABLE_OK)
+        return owner;
+    free(owner);
+    return NULL;
+}
+
+int hb_table_input_build(const struct hb_table_input *input, struct hb_built_table *table,
+                         char *problem, size_t size)
+{
+    struct hb_table_member *members = calloc(input->count + 1, sizeof(*members));
+    char(*texts)[HB_ADDRESS_TEXT] = calloc(input->count + 1, sizeof(*texts));
+    struct hb_table_request request = {.members = members,
+                                       .count = input->count,
+                                       .slots = input->kind.slots,
+                                       .seed = input->kind.seed,
+                                       .options = input->kind.options};
+    enum hb_table_error error = members && texts ? HB_TABLE_OK : HB_TABLE_NO_MEMORY;
+
+    memset(table, 0, sizeof(*table));
+    if (error == HB_TABLE_OK && input->usable > 0) {
         for (uint32_t m = 0; m < input->count; m++) {
             members[m].identity = hb_address_print(&input->member[m].address, texts[m]);
             members[m].weight = input->member[m].weight;
             members[m].id = (uint16_t)input->member[m].id;
+            members[m].bucket = input->member[m].bucket;
         }
-        *error = hb_maglev.build(members, input->count, input->slots, input->seed, owner);
+        table->owner = build(&input->kind, &request, &error);
     }
-    if (*error == HB_TABLE_OK) {
-        hb_table_digest(owner, input->slots, digest);
-        hb_table_owners_digest(owner, input->slots, members, input->count, owners);
-    } else {
-        free(owner);
-        owner = NULL;
+    if (table->owner != NULL) {
+        hb_table_digest(table->owner, request.slots, table->digest);
+        hb_table_owners_digest(table->owner, request.slots, members, request.count, table->owners);
+    } else if (error != HB_TABLE_OK && error != HB_TABLE_NO_MEMORY) {
+        hb_table_explain(&request, error, problem, size);
     }
     free(members);
     free(texts);
-    return owner;
+    return error == HB_TABLE_NO_MEMORY ? -ENOMEM : 0;
 }
 
-static void note_change(struct hb_model_pool *pool, const uint16_t *owner, uint32_t slots)
+struct hb_pool_change hb_pool_change_of(const uint16_t *from, uint32_t from_slots,
+                                        const uint16_t *to, uint32_t to_slots)
 {
-    struct hb_pool_change *change = &pool->change;
+    struct hb_pool_change change = {.any = true};
 
-    memset(change, 0, sizeof(*change));
-    change->any = true;
-    if (pool->owner != NULL && owner != NULL && pool->slots == slots) {
-        struct hb_table_change moves = hb_table_compare(pool->owner, owner, slots);
+    if (from != NULL && to != NULL && from_slots == to_slots) {
+        struct hb_table_change moves = hb_table_compare(from, to, to_slots);
 
-        change->moved = moves.moved;
-        change->collateral = moves.collateral;
-        change->ideal = hb_table_ideal(pool->owner, owner, slots);
-        return;
+        change.moved = moves.moved;
+        change.collateral = moves.collateral;
+        change.ideal = hb_table_ideal(from, to, to_slots);
+        return change;
     }
-    /* From or to nothing, or to another size: every slot is a new one. */
-    change->moved = owner ? slots : pool->slots;
-    change->ideal = change->moved;
+    change.moved = to ? to_slots : from ? from_slots : 0;
+    change.ideal = change.moved;
+    return change;
 }
 
 static void count_slots(struct hb_model_pool *pool)
@@ -136,46 +183,43 @@ static void count_slots(struct hb_model_pool *pool)
     free(count);
 }
 
-static void replace(struct hb_model_pool *pool, struct hb_table_input *input, uint16_t *owner,
-                    const uint8_t *digest, const uint8_t *owners)
+static void replace(struct hb_model_pool *pool, struct hb_table_input *input,
+                    const struct hb_built_table *table)
 {
     bool first = pool->input == NULL;
 
-    if (!first && (pool->owner != NULL || owner != NULL))
-        note_change(pool, owner, input->slots);
-    pool->changed = pool->owner != NULL || owner != NULL;
-    free(pool->input);
+    if (!first && (pool->owner != NULL || table->owner != NULL))
+        pool->change = hb_pool_change_of(pool->owner, pool->slots, table->owner, input->kind.slots);
+    pool->changed = pool->owner != NULL || table->owner != NULL;
+    hb_table_input_free(pool->input);
     free(pool->owner);
     pool->input = input;
-    pool->owner = owner;
-    pool->slots = owner ? input->slots : 0;
-    memcpy(pool->digest, digest, HB_DIGEST_SIZE);
-    memcpy(pool->owners, owners, HB_DIGEST_SIZE);
+    pool->owner = table->owner;
+    pool->slots = table->owner ? input->kind.slots : 0;
+    memcpy(pool->digest, table->digest, HB_DIGEST_SIZE);
+    memcpy(pool->owners, table->owners, HB_DIGEST_SIZE);
     count_slots(pool);
 }
 
 int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input, char *problem,
                          size_t size)
 {
-    uint8_t digest[HB_DIGEST_SIZE] = {0}, owners[HB_DIGEST_SIZE] = {0};
-    enum hb_table_error error;
-    uint16_t *owner = NULL;
+    struct hb_built_table table;
+    char why[sizeof(pool->problem)] = "";
+    bool same = pool->input != NULL && hb_table_input_same(pool->input, input);
 
     pool->changed = false;
-    if (pool->input != NULL && same_input(pool->input, input)) {
-        free(input);
-        return 0;
+    if (!same && hb_table_input_build(input, &table, why, sizeof(why)) != 0) {
+        hb_table_input_free(input);
+        return -ENOMEM;
     }
-    if (input->count > 0) {
-        owner = build(input, digest, owners, &error);
-        if (owner == NULL && error == HB_TABLE_NO_MEMORY) {
-            free(input);
-            return -ENOMEM;
-        }
-        if (owner == NULL)
-            snprintf(problem, size, "pool %s has no table: %s", pool->name,
-                     hb_table_error_text(error));
+    if (same) {
+        hb_table_input_free(input);
+    } else {
+        memcpy(pool->problem, why, sizeof(why));
+        replace(pool, input, &table);
     }
-    replace(pool, input, owner, digest, owners);
+    if (pool->problem[0] != '\0')
+        snprintf(problem, size, "pool %s has no table: %s", pool->name, pool->problem);
     return 0;
 }

@@ -63,21 +63,34 @@ static enum hb_backend_use use_of(const struct hb_model_backend *backend)
     return hb_backend_use_of(&backend->state);
 }
 
+/* Members in the order of addresses: those that are usable, or those that are not. */
+static void add_members(struct hb_table_input *input, const struct hb_model_pool *pool, bool usable)
+{
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
+        const struct hb_model_backend *backend = pool->backends[b];
+        struct hb_table_entry entry = {backend->address, backend->weight, backend->id,
+                                       backend->bucket};
+
+        if (is_usable(backend) == usable)
+            hb_table_input_add(input, &entry, usable);
+    }
+}
+
 static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
                        struct hb_port_list ports, char *problem, size_t size)
 {
+    struct hb_table_kind kind = {pool->algorithm, pool->table_size, pool->options,
+                                 model->table_seed};
     struct hb_table_input *input;
 
     for (uint32_t b = 0; b < pool->backends_count; b++)
         update_rewrite(model, pool->backends[b], ports);
     settle_leaving(model, pool);
-    input = hb_table_input_new(pool, model->table_seed);
+    input = hb_table_input_new(&kind, pool->backends_count);
     if (input == NULL)
         return -ENOMEM;
-    for (uint32_t b = 0; b < pool->backends_count; b++) {
-        if (is_usable(pool->backends[b]))
-            hb_table_input_add(input, pool->backends[b]);
-    }
+    add_members(input, pool, true);
+    add_members(input, pool, false);
     pool->usable = hb_table_input_count(input);
     return hb_pool_table_update(pool, input, problem, size);
 }
@@ -188,6 +201,7 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
         struct hb_pool_record *record = &plan->pools[plan->pools_count++];
 
         record->table = plan_table(plan, pool);
+        record->bounded_load = pool->bounded_load;
         memcpy(record->owners, pool->owners, sizeof(record->owners));
         memcpy(record->name, pool->name, sizeof(record->name));
         for (uint32_t b = 0; b < pool->backends_count; b++)

@@ -3,17 +3,19 @@
  * reconcile.h: from the model to what a generation must contain.
  *
  * Nothing is remembered from one call to the next but the tables, which are rebuilt only for pools
- * whose inputs changed (members, weights, ids, size, algorithm, seed). So it may be called after
- * any change, and twice is as good as once; what it yields depends only on what the model says now.
+ * whose inputs changed (members, weights, ids, buckets, size, algorithm with its options, seed). So
+ * it may be called after any change, and twice is as good as once; what it yields depends only on
+ * what the model says now.
  *
  * Which members stand in a pool's table:
  *   1. configured members that take new flows (up, not draining, weight above 0) and can be
- * forwarded to;
+ *      forwarded to;
  *   2. if there are none, and some configured member has not proved anything yet (not probed, or
- * its next hop is still being resolved): the members that leave. So a pool whose members are all
- * replaced by one reload has no gap (BL-79). As soon as a configured member is usable, or all of
- * them have failed, the leaving ones are dropped for good;
+ *      its next hop is still being resolved): the members that leave. So a pool whose members are
+ *      all replaced by one reload has no gap (BL-79). As soon as a configured member is usable, or
+ *      all of them have failed, the leaving ones are dropped for good;
  *   3. if there are none either: no table. The dataplane drops and counts (fail closed, BL-68).
+ * With jump, the others hold their buckets without getting slots (pool_table.h).
  *
  * A backend's record says ACTIVE, DRAINING or DOWN; one that never had a good probe, or that cannot
  * be forwarded to, is DOWN. A backend keeps its last rewrite when its next hop is lost later:

@@ -27,7 +27,7 @@ struct hb_service_map; /* service_map.h */
 struct hb_pool {
     const uint16_t *owner; /* `slots` backend ids */
     uint32_t slots;
-    uint32_t reserved;
+    uint32_t bounded_load; /* as in struct hb_pool_record */
 };
 _Static_assert(sizeof(struct hb_pool) == 16, "four pools to a cache line");
 

@@ -80,6 +80,7 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
     for (uint32_t i = 0; i < header->pools.count; i++) {
         const struct hb_table *table;
 
+        pools[i].bounded_load = pool_records[i].bounded_load;
         if (pool_records[i].table == HB_POOL_NO_TABLE)
             continue;
         table = tables[pool_records[i].table];

@@ -28,7 +28,12 @@ enum hb_reject hb_check_table_indexes(struct hb_check *c)
         if (pool->table != HB_POOL_NO_TABLE && pool->table >= count)
             return REFUSE_POOL(c, HB_REJECT_TABLE_INDEX, i, table,
                                "names table %u, there are %u tables", pool->table, count);
-        if (pool->flags != 0 || !is_zero(pool->reserved, sizeof(pool->reserved)))
+        if (pool->bounded_load > HB_BOUNDED_LOAD_MAX)
+            return REFUSE_POOL(c, HB_REJECT_TABLE_INDEX, i, bounded_load,
+                               "bounded_load %u, must be 0 to %u", pool->bounded_load,
+                               HB_BOUNDED_LOAD_MAX);
+        if (pool->flags != 0 || pool->reserved32 != 0 ||
+            !is_zero(pool->reserved, sizeof(pool->reserved)))
             return REFUSE_POOL(c, HB_REJECT_TABLE_INDEX, i, flags,
                                "flags %#x or reserved bytes are set, this dataplane knows none",
                                pool->flags);

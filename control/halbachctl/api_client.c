@@ -12,8 +12,9 @@
 #include "json.h"
 #include "table.h"
 
-#define TIMEOUT_MS 10000L /* control answers a change after two seconds at the latest */
-#define BODY_MAX   (64u << 20)
+#define TIMEOUT_MS      10000L /* control answers a change after two seconds at the latest */
+#define BODY_TIMEOUT_MS 60000L /* a plan builds the tables of all pools that change */
+#define BODY_MAX        (64u << 20)
 
 static size_t take_body(char *data, size_t unit, size_t count, void *context)
 {
@@ -51,9 +52,19 @@ static int probe_socket(const char *path)
     return error;
 }
 
-static void explain_failure(const char *socket_path, CURLcode code, const char *detail,
+/* What is asked for: `body` NULL for none. */
+struct question {
+    const char *socket_path, *path;
+    bool post;
+    const char *body;
+    size_t size;
+};
+
+static void explain_failure(const struct question *question, CURLcode code, const char *detail,
                             struct hb_answer *answer)
 {
+    long timeout_ms = question->body ? BODY_TIMEOUT_MS : TIMEOUT_MS;
+    const char *socket_path = question->socket_path;
     int error = probe_socket(socket_path);
     const char *remedy = "is halbach-control running? 'systemctl status halbach-control' or "
                          "--socket PATH";
@@ -69,7 +80,7 @@ static void explain_failure(const char *socket_path, CURLcode code, const char *
         snprintf(answer->error, sizeof(answer->error),
                  "halbach-control at %s has not answered for %ld s; is it stopped? "
                  "'systemctl status halbach-control'",
-                 socket_path, TIMEOUT_MS / 1000);
+                 socket_path, timeout_ms / 1000);
     else
         snprintf(answer->error, sizeof(answer->error),
                  "no usable answer from %s: %s; is it the "
@@ -77,17 +88,30 @@ static void explain_failure(const char *socket_path, CURLcode code, const char *
                  socket_path, detail);
 }
 
-static CURLcode perform(const char *socket_path, bool post, const char *path, char *detail,
-                        struct hb_answer *answer)
+/* The body as it is: libcurl would call it a form, and ask first whether it may send so much. */
+static struct curl_slist *add_body(CURL *curl, const struct question *question)
 {
+    struct curl_slist *headers = curl_slist_append(NULL, "Content-Type: application/yaml"), *more;
+
+    more = curl_slist_append(headers, "Expect:");
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)question->size);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, question->body);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, more ? more : headers);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, BODY_TIMEOUT_MS);
+    return more ? more : headers;
+}
+
+static CURLcode perform(const struct question *question, char *detail, struct hb_answer *answer)
+{
+    struct curl_slist *headers = NULL;
     CURL *curl = curl_easy_init();
     char url[2048];
     CURLcode code;
 
     if (!curl)
         return CURLE_OUT_OF_MEMORY;
-    snprintf(url, sizeof(url), "http://halbach%s", path);
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path);
+    snprintf(url, sizeof(url), "http://halbach%s", question->path);
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, question->socket_path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* http_proxy means other hosts than this one */
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -96,24 +120,27 @@ static CURLcode perform(const char *socket_path, bool post, const char *path, ch
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "halbachctl/" HB_VERSION);
-    if (post)
+    if (question->body)
+        headers = add_body(curl, question);
+    else if (question->post)
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, "");
     code = curl_easy_perform(curl);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer->status);
     curl_easy_cleanup(curl);
+    curl_slist_free_all(headers);
     return code;
 }
 
-int hb_api_request(const char *socket_path, bool post, const char *path, struct hb_answer *answer)
+static int request(const struct question *question, struct hb_answer *answer)
 {
     char detail[CURL_ERROR_SIZE] = "";
     char why[512];
     CURLcode code;
 
     memset(answer, 0, sizeof(*answer));
-    code = perform(socket_path, post, path, detail, answer);
+    code = perform(question, detail, answer);
     if (code != CURLE_OK) {
-        explain_failure(socket_path, code, *detail ? detail : curl_easy_strerror(code), answer);
+        explain_failure(question, code, *detail ? detail : curl_easy_strerror(code), answer);
         return -1;
     }
     answer->json = hb_json_parse(answer->body ? answer->body : "", answer->size, why, sizeof(why));
@@ -122,7 +149,8 @@ int hb_api_request(const char *socket_path, bool post, const char *path, struct 
             answer->error, sizeof(answer->error),
             "the answer of %s to %s is no JSON object (HTTP status %ld, %s); is it the socket of "
             "halbach-control?",
-            socket_path, path, answer->status, answer->json ? "another value" : why);
+            question->socket_path, question->path, answer->status,
+            answer->json ? "another value" : why);
         return -1;
     }
     if (answer->status >= 400 || hb_json_has(answer->json, "error")) {
@@ -134,6 +162,22 @@ int hb_api_request(const char *socket_path, bool post, const char *path, struct 
         return -1;
     }
     return 0;
+}
+
+int hb_api_request(const char *socket_path, bool post, const char *path, struct hb_answer *answer)
+{
+    const struct question question = {.socket_path = socket_path, .path = path, .post = post};
+
+    return request(&question, answer);
+}
+
+int hb_api_post(const char *socket_path, const char *path, const char *body, size_t size,
+                struct hb_answer *answer)
+{
+    const struct question question = {
+        .socket_path = socket_path, .path = path, .post = true, .body = body, .size = size};
+
+    return request(&question, answer);
 }
 
 void hb_answer_report(const struct hb_answer *answer, FILE *to)

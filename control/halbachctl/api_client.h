@@ -23,6 +23,10 @@ struct hb_answer {
  * with hb_answer_free() in either case. Blocks for at most ten seconds. */
 int hb_api_request(const char *socket_path, bool post, const char *path, struct hb_answer *answer);
 
+/* The same for a request with a body; blocks for at most a minute. */
+int hb_api_post(const char *socket_path, const char *path, const char *body, size_t size,
+                struct hb_answer *answer);
+
 /* Prints "halbachctl: error", and the complaints of a refused configuration, one a line. */
 void hb_answer_report(const struct hb_answer *answer, FILE *to);
 

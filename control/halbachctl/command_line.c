@@ -28,8 +28,18 @@ static const struct option options[] = {
     {"wait", NULL, "wait until its last flow has ended", offsetof(struct hb_ctl, wait), false},
     {"watch", NULL, "repeat every second, with rates, until ctrl-C", offsetof(struct hb_ctl, watch),
      false},
+    {"file", "FILE", "the configuration to plan for; -f FILE for short",
+     offsetof(struct hb_ctl, file), false},
+    {"old", "FILE", "compare with this file, without halbach-control", offsetof(struct hb_ctl, old),
+     false},
     {"all", NULL, "also those that never happened", offsetof(struct hb_ctl, all), false},
 };
+
+#define PLAN_DETAILS                                                                               \
+    "Tells for each pool how many slots of the table would move, how many any method would have\n" \
+    "to move, every backend's share before and after, and how many live flows would break.\n"      \
+    "Backends that are new count as up. Nothing is changed. Exit status 1 when a reload would\n"   \
+    "refuse the file; every complaint is printed."
 
 static const struct hb_command commands[] = {
     {"status", "", 0, 0, "", "is everything in sync, what is down, and why",
@@ -54,6 +64,12 @@ static const struct hb_command commands[] = {
     {"reload", "", 0, 0, "", "read the configuration file again",
      "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
      "halbachctl reload", "apply an edited configuration", hb_ctl_reload},
+    {"plan", "", 0, 0, "file old", "what a configuration would change, before it is used",
+     PLAN_DETAILS, "halbachctl plan -f new.yaml", "before a reload: does anything break?",
+     hb_ctl_plan},
+    {"hash plan", "", 0, 0, "file old", "the same as 'plan'", PLAN_DETAILS,
+     "halbachctl hash plan -f new.yaml --old /etc/halbach/halbach.yaml",
+     "compare two files, wherever they are", hb_ctl_plan},
     {"config check", "FILE", 1, 1, "", "check a configuration file, without halbach-control",
      "Prints every complaint with its line, or a summary of what the file describes.",
      "halbachctl config check /etc/halbach/halbach.yaml", "before a reload", hb_ctl_config_check},
@@ -276,10 +292,16 @@ struct line {
     bool options_end; /* after "--" */
 };
 
+/* The options that have a short form are few. */
+static const char *long_form(const char *word)
+{
+    return strcmp(word, "-h") == 0 ? "--help" : strcmp(word, "-f") == 0 ? "--file" : word;
+}
+
 /* Takes one option and its argument. Returns false after a complaint. */
 static bool take_option(struct hb_ctl *ctl, struct line *line, const struct option **taken)
 {
-    const char *word = line->words[line->next++] + 2;
+    const char *word = long_form(line->words[line->next++]) + 2;
     size_t size = strcspn(word, "=");
     const struct option *option = find_option(word, size);
     const char *value = word[size] == '=' ? word + size + 1 : NULL;
@@ -381,14 +403,11 @@ bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *statu
     while (line.next < argc) {
         const char *word = argv[line.next];
 
-        if (!line.options_end && strcmp(word, "-h") == 0) {
-            ctl->help = true;
-            line.next++;
-        } else if (!line.options_end && strcmp(word, "--") == 0) {
+        if (!line.options_end && strcmp(word, "--") == 0) {
             line.options_end = true;
             line.next++;
         } else if (!line.options_end && word[0] == '-' && word[1] != '\0') {
-            if (word[1] != '-') {
+            if (long_form(word)[1] != '-') {
                 refuse_word(ctl->err, "option", "", word, NULL, "halbachctl help");
                 return false;
             }

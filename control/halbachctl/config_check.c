@@ -52,8 +52,7 @@ static void show_summary(const struct hb_screen *screen, const char *file,
         for (j = 0; j < config->services_count; j++)
             services += config->services[j].pool == i;
         hb_table_add(table, HB_PLAIN, "%s", pool->name);
-        hb_table_add(table, HB_PLAIN, "%s",
-                     pool->algorithm == HB_ALGORITHM_MAGLEV ? "maglev" : "?");
+        hb_table_add(table, HB_PLAIN, "%s", hb_table_builder_of(pool->algorithm)->name);
         hb_table_add(table, HB_PLAIN, "%u", pool->table_size);
         hb_table_add(table, HB_PLAIN, "%u", pool->backends_count);
         hb_table_add(table, HB_PLAIN, "%u", resting);

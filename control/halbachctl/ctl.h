@@ -33,6 +33,7 @@ struct hb_ctl {
     /* options */
     const char *socket_path;
     const char *pool;
+    const char *file, *old; /* configurations */
     bool json, wait, watch, all, down, traffic, help, version;
 };
 
@@ -51,6 +52,7 @@ int hb_ctl_backends(const struct hb_ctl *ctl);
 int hb_ctl_drain(const struct hb_ctl *ctl);
 int hb_ctl_undrain(const struct hb_ctl *ctl);
 int hb_ctl_reload(const struct hb_ctl *ctl);
+int hb_ctl_plan(const struct hb_ctl *ctl);
 int hb_ctl_config_check(const struct hb_ctl *ctl);
 int hb_ctl_stats(const struct hb_ctl *ctl);
 int hb_ctl_drops(const struct hb_ctl *ctl);
@@ -64,6 +66,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
                       bool down_only, bool traffic);
 void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain);
 void hb_show_reload(const struct hb_screen *screen, const json_t *answer);
+void hb_show_plan(const struct hb_screen *screen, const json_t *plan);
 /* `before`: the answer of `seconds` ago, for rates; or NULL. */
 void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const json_t *before,
                    double seconds);

@@ -12,7 +12,7 @@ _halbachctl() {
         elif [[ $word == --socket ]]; then
             socket=(--socket "${COMP_WORDS[index + 1]}")
             skip=1
-        elif [[ $word == --pool ]]; then
+        elif [[ $word == --pool || $word == --file || $word == -f || $word == --old ]]; then
             skip=1
         elif [[ $word != -* && -z $command ]]; then
             command=$word
@@ -20,7 +20,7 @@ _halbachctl() {
     done
 
     case $previous in
-    --socket)
+    --socket | --file | -f | --old)
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
         return
         ;;
@@ -38,6 +38,7 @@ _halbachctl() {
         drain) options+=' --pool --wait' ;;
         undrain) options+=' --pool' ;;
         backends) options+=' --pool --down --traffic' ;;
+        plan | hash) options+=' --file --old' ;;
         stats) options+=' --watch' ;;
         drops) options+=' --all' ;;
         esac
@@ -56,6 +57,9 @@ _halbachctl() {
         else
             mapfile -t COMPREPLY < <(compgen -W check -- "$current")
         fi
+        ;;
+    hash)
+        mapfile -t COMPREPLY < <(compgen -W plan -- "$current")
         ;;
     drain | undrain)
         mapfile -t COMPREPLY < <(compgen -W "$(halbachctl "${socket[@]}" backends 2>/dev/null |

@@ -94,6 +94,19 @@ static void check_pools(struct findings *findings, const json_t *status)
     }
 }
 
+/* What speaks against a pool although it works. */
+static void check_warnings(struct findings *findings, const json_t *status)
+{
+    const json_t *pool;
+    size_t i;
+
+    json_array_foreach (hb_json_at(status, "pools"), i, pool) {
+        if (hb_json_has(pool, "warning"))
+            find(findings, HB_YELLOW, "pool %s: %s", hb_json_text(pool, "name"),
+                 hb_json_text(pool, "warning"));
+    }
+}
+
 static void check_backends(struct findings *findings, const json_t *backends)
 {
     const json_t *backend;
@@ -132,6 +145,7 @@ static void check_all(struct findings *findings, const json_t *status, const jso
     check_dataplane(findings, status);
     check_generation(findings, status);
     check_pools(findings, status);
+    check_warnings(findings, status);
     check_backends(findings, backends);
     if (!backends && hb_json_count(status, "backends.down") > 0)
         find(findings, HB_RED, "%" PRIu64 " backend%s down; 'halbachctl backends --down' says why",

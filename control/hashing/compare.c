@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * compare.c: what a change of table moves, and the errors of builders as text.
+ * compare.c: what a change of table moves.
  */
 #include <string.h>
 
@@ -38,24 +38,4 @@ struct hb_table_change hb_table_compare(const uint16_t *from, const uint16_t *to
             change.collateral++;
     }
     return change;
-}
-
-const char *hb_table_error_text(enum hb_table_error error)
-{
-    switch (error) {
-    case HB_TABLE_OK:
-        return "built";
-    case HB_TABLE_NO_MEMBERS:
-        return "no backend has a weight above 0";
-    case HB_TABLE_SIZE_NOT_PRIME:
-        return "the table size is not a prime from 7 to 5000011";
-    case HB_TABLE_SIZE_TOO_SMALL:
-        return "the table has fewer slots than there are backends with a weight; use a larger "
-               "prime";
-    case HB_TABLE_DUPLICATE:
-        return "two backends share an address; remove one of them";
-    case HB_TABLE_NO_MEMORY:
-        return "not enough memory to build the table";
-    }
-    return "unknown error";
 }

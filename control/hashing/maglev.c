@@ -18,15 +18,16 @@
  * by identity). A backend whose part is below one slot gets one slot all the same, before the rest
  * is divided: being in the pool must mean getting traffic. So shares are exact to one slot.
  *
- * All of that is the same for backends of equal weight, so they are handled as one tier: a heap
- * orders the tiers by due time, and a tier's turn is one turn for each of its members.
+ * All of that is the same for backends of equal weight, so they are handled as one tier: a tier's
+ * turn is one turn for each of its members. Whose turn it is: maglev_turns.h.
  *
  * Cost. A search in a table with f free slots looks at about M / f of them, M * ln(M) in all. Half
  * of these looks are for the last sqrt(M) slots. There the question is turned round: for each free
  * slot, how many steps away is it in the backend's order? The nearest is the one that the search
- * would have found, and f multiplications find it. Measured on one core
- * (tests/bench/bench_maglev.c): 1.0 ms instead of 1.15 for 1,000 backends and 65,537 slots, 12 ms
- * instead of 15 for 10,000 and 655,373.
+ * would have found, and f multiplications find it.
+ *
+ * Measured on one core (tests/bench/bench_tables.c): 0.95 ms for 1,000 backends and 65,537 slots,
+ * 12.5 ms for 10,000 and 655,373; with all weights different 1.6 and 23 ms.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,9 @@
 
 #include "halbach/generation.h"
 #include "hashing/maglev.h"
-#include "hashing/member_order.h"
+#include "hashing/maglev_turns.h"
+#include "hashing/slot_key.h"
+#include "hashing/sort_keys.h"
 
 /* Sets the second hash of an identity apart from the first. */
 #define SKIP_SEED UINT64_C(0x9e3779b97f4a7c15)
@@ -59,12 +62,6 @@ struct tier {
     uint64_t remainder;
 };
 
-/* A tier's next turn, in the heap. */
-struct turn {
-    uint64_t due; /* turns taken / weight, in units of 2^-32 */
-    uint32_t tier;
-};
-
 struct filling {
     uint32_t slots;
     uint64_t reciprocal; /* 2^64 / slots, rounded down */
@@ -75,7 +72,6 @@ struct filling {
     uint32_t *free_list; /* the free slots, in any order, once they are few */
     struct cursor *cursors;
     struct tier *tiers; /* by weight, heaviest first */
-    struct turn *turns; /* a heap; one entry a tier that has turns left */
     uint32_t tiers_count;
 };
 
@@ -88,24 +84,32 @@ void hb_maglev_permutation(const char *identity, uint32_t slots, uint64_t seed,
     member->skip = XXH3_64bits_withSeed(identity, length, seed ^ SKIP_SEED) % (slots - 1) + 1;
 }
 
-static bool is_used(const struct filling *f, uint32_t slot)
+static unsigned is_used(const struct filling *f, uint32_t slot)
 {
     return f->used[slot / 64] >> (slot % 64) & 1;
 }
 
-/* One turn, in a table with many free slots. Slots are below 2^23, so the addition cannot wrap.
- * Returns false when the permutation comes round without a free slot, which a prime size rules out.
- */
+static uint32_t add(uint32_t a, uint32_t b, uint32_t slots)
+{
+    uint32_t sum = a + b; /* slots are below 2^23 */
+
+    return sum >= slots ? sum - slots : sum;
+}
+
+/* One turn, in a table with many free slots. Returns false when the permutation comes round without
+ * a free slot, which a prime size rules out.
+ *
+ * One look after the other on purpose: looking at several slots at once, without a branch for each,
+ * was tried and is slower, for the branch that is mispredicted at the end of a search is what lets
+ * the processor begin the next one before this one has ended. */
 static bool take_by_steps(struct filling *f, struct cursor *cursor)
 {
-    uint32_t slots = f->slots;
     uint32_t slot = cursor->slot;
 
-    for (uint32_t steps = 0; steps < slots; steps++) {
+    for (uint32_t steps = 0; steps < f->slots; steps++) {
         uint32_t here = slot;
 
-        slot += cursor->skip;
-        slot -= slot >= slots ? slots : 0;
+        slot = add(slot, cursor->skip, f->slots);
         if (!is_used(f, here)) {
             f->used[here / 64] |= UINT64_C(1) << (here % 64);
             f->owner[here] = cursor->id;
@@ -132,10 +136,11 @@ static uint32_t multiply(const struct filling *f, uint32_t a, uint32_t b)
  * none, which a prime size rules out. */
 static uint32_t invert(uint32_t skip, uint32_t slots)
 {
-    int64_t above = slots, below = skip, factor_above = 0, factor_below = 1;
+    int32_t above = (int32_t)slots, below = (int32_t)skip; /* below 2^23, as the factors are */
+    int32_t factor_above = 0, factor_below = 1;
 
     while (below != 0) {
-        int64_t quotient = above / below, next;
+        int32_t quotient = above / below, next;
 
         next = above - quotient * below;
         above = below;
@@ -146,7 +151,7 @@ static uint32_t invert(uint32_t skip, uint32_t slots)
     }
     if (above != 1)
         return 0;
-    return (uint32_t)(factor_above < 0 ? factor_above + slots : factor_above);
+    return (uint32_t)(factor_above < 0 ? factor_above + (int32_t)slots : factor_above);
 }
 
 static void list_free_slots(struct filling *f)
@@ -182,8 +187,7 @@ static bool take_from_list(struct filling *f, struct cursor *cursor)
     slot = f->free_list[best];
     f->free_list[best] = f->free_list[--f->free];
     f->owner[slot] = cursor->id;
-    slot += cursor->skip;
-    cursor->slot = slot >= f->slots ? slot - f->slots : slot;
+    cursor->slot = add(slot, cursor->skip, f->slots);
     return true;
 }
 
@@ -199,83 +203,73 @@ static bool take_slot(struct filling *f, struct cursor *cursor)
     return take_from_list(f, cursor);
 }
 
-/* Weights are below 2^16, so two different due times differ by more than 2^-32: rounding down to
- * that unit keeps their order, and only equal ones become equal. */
-static uint64_t due_time(const struct tier *tier)
+/* A tier's turn: one for each of its members, in its last turn only for those that have one more.
+ */
+static bool take_turn(struct filling *f, struct tier *tier)
 {
-    return ((uint64_t)tier->taken << 32) / tier->weight;
+    uint32_t members = tier->taken++ < tier->quota ? tier->count : tier->extra;
+
+    for (uint32_t i = 0; i < members; i++) {
+        if (!take_slot(f, &f->cursors[tier->first + i]))
+            return false;
+    }
+    return true;
 }
 
-static bool is_before(struct turn a, struct turn b)
+static uint32_t count_turns(const struct tier *tier)
 {
-    return (a.due < b.due) | ((a.due == b.due) & (a.tier < b.tier));
-}
-
-/* Puts `moving` into the heap in place of the first entry. Nearly always it belongs near the
- * bottom, so the gap first goes all the way down, along the earlier child, and then up to the right
- * height. */
-static void replace_first(struct turn *heap, uint32_t count, struct turn moving)
-{
-    uint32_t at = 0, child;
-
-    while ((child = 2 * at + 1) + 1 < count) {
-        child += is_before(heap[child + 1], heap[child]);
-        heap[at] = heap[child];
-        at = child;
-    }
-    if (child < count) {
-        heap[at] = heap[child];
-        at = child;
-    }
-    while (at > 0 && is_before(moving, heap[(at - 1) / 2])) {
-        heap[at] = heap[(at - 1) / 2];
-        at = (at - 1) / 2;
-    }
-    heap[at] = moving;
+    return tier->quota + (tier->extra > 0);
 }
 
 /* Takes turns until every slot has an owner. */
 static enum hb_table_error take_turns(struct filling *f)
 {
-    struct turn *heap = f->turns;
-    uint32_t waiting = f->tiers_count;
+    enum hb_table_error error = HB_TABLE_OK;
+    const uint64_t *turns_due;
+    struct hb_turns *turns;
+    uint64_t all = 0;
+    uint32_t count;
 
-    for (uint32_t i = 0; i < waiting; i++) /* all due at time 0, so this is a heap */
-        heap[i] = (struct turn){.due = 0, .tier = i};
-    while (f->free > 0) {
-        struct tier *due = &f->tiers[heap[0].tier];
-        uint32_t members = due->taken < due->quota ? due->count : due->extra;
-
-        for (uint32_t i = 0; i < members; i++) {
-            if (!take_slot(f, &f->cursors[due->first + i]))
-                return HB_TABLE_SIZE_NOT_PRIME;
+    for (uint32_t i = 0; i < f->tiers_count; i++)
+        all += count_turns(&f->tiers[i]);
+    turns = hb_turns_make(f->tiers_count, all);
+    if (turns == NULL)
+        return HB_TABLE_NO_MEMORY;
+    for (uint32_t i = 0; i < f->tiers_count; i++)
+        hb_turns_add(turns, f->tiers[i].weight, count_turns(&f->tiers[i]));
+    while (error == HB_TABLE_OK && (count = hb_turns_next(turns, &turns_due)) > 0) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (!take_turn(f, &f->tiers[hb_turn_tier(turns_due[i])])) {
+                error = HB_TABLE_SIZE_NOT_PRIME;
+                break;
+            }
         }
-        if (due->taken++ < due->quota)
-            replace_first(heap, waiting, (struct turn){due_time(due), heap[0].tier});
-        else if (--waiting > 0)
-            replace_first(heap, waiting, heap[waiting]);
     }
-    return HB_TABLE_OK;
+    hb_turns_free(turns);
+    return error;
 }
 
-static int compare_remainders(const void *left, const void *right)
+/* Gives the slots that rounding down left over to the first `shared` tiers, largest remainders
+ * first; at equal remainders the heavier tier, which has the lower number. */
+static void give_rest(struct filling *f, uint32_t shared, uint64_t left, struct hb_key *keys)
 {
-    const struct tier *a = *(struct tier *const *)left, *b = *(struct tier *const *)right;
+    for (uint32_t i = 0; i < shared; i++)
+        keys[i] = (struct hb_key){~f->tiers[i].remainder, i};
+    hb_sort_keys(keys, keys + shared, shared);
+    for (uint32_t i = 0; i < shared && left > 0; i++) {
+        struct tier *tier = &f->tiers[keys[i].index];
 
-    if (a->remainder != b->remainder)
-        return a->remainder > b->remainder ? -1 : 1;
-    return a->weight > b->weight ? -1 : 1;
+        tier->extra = left < tier->count ? (uint32_t)left : tier->count;
+        left -= tier->extra;
+    }
 }
 
 /* Divides the slots among the tiers; see "how many turns" above. */
-static enum hb_table_error set_quotas(struct filling *f)
+static void set_quotas(struct filling *f, struct hb_key *keys)
 {
-    struct tier **by_remainder = calloc(f->tiers_count, sizeof(*by_remainder));
-    uint64_t slots = f->slots, weights = 0;
+    uint64_t slots = f->slots, weights = 0, left;
     uint32_t shared = f->tiers_count;
 
-    if (by_remainder == NULL)
-        return HB_TABLE_NO_MEMORY;
     for (uint32_t i = 0; i < f->tiers_count; i++)
         weights += (uint64_t)f->tiers[i].weight * f->tiers[i].count;
     /* From the lightest up. Taking out a backend whose part is below one slot makes the part of
@@ -287,65 +281,33 @@ static enum hb_table_error set_quotas(struct filling *f)
         slots -= light->count;
         weights -= (uint64_t)light->weight * light->count;
     }
-    uint64_t left = slots;
-
+    left = slots;
     for (uint32_t i = 0; i < shared; i++) {
         struct tier *tier = &f->tiers[i];
 
-        tier->quota = slots * tier->weight / weights;
+        tier->quota = (uint32_t)(slots * tier->weight / weights);
         tier->remainder = slots * tier->weight % weights;
         left -= (uint64_t)tier->quota * tier->count;
-        by_remainder[i] = tier;
     }
-    qsort(by_remainder, shared, sizeof(struct tier *), compare_remainders);
-    for (uint32_t i = 0; i < shared && left > 0; i++) {
-        by_remainder[i]->extra = left < by_remainder[i]->count ? left : by_remainder[i]->count;
-        left -= by_remainder[i]->extra;
-    }
-    free(by_remainder);
-    return HB_TABLE_OK;
-}
-
-struct weighted {
-    uint32_t weight;
-    uint32_t index;
-};
-
-static int compare_weights(const void *left, const void *right)
-{
-    const struct weighted *a = left, *b = right;
-
-    if (a->weight != b->weight)
-        return a->weight > b->weight ? -1 : 1;
-    return a->index < b->index ? -1 : 1;
+    give_rest(f, shared, left, keys);
 }
 
 /* Puts members of one weight side by side, heaviest first, otherwise in the order given. */
-static enum hb_table_error set_tiers(struct filling *f, const struct hb_maglev_member *members,
-                                     uint32_t count)
+static void set_tiers(struct filling *f, const struct hb_maglev_member *members, uint32_t count,
+                      struct hb_key *keys)
 {
-    struct weighted *order = calloc(count, sizeof(*order));
-    bool differ = false;
-
-    if (order == NULL)
-        return HB_TABLE_NO_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        keys[i] = (struct hb_key){UINT32_MAX - members[i].weight, i};
+    hb_sort_keys(keys, keys + count, count);
     for (uint32_t i = 0; i < count; i++) {
-        order[i] = (struct weighted){.weight = members[i].weight, .index = i};
-        differ |= members[i].weight != members[0].weight;
-    }
-    if (differ)
-        qsort(order, count, sizeof(*order), compare_weights);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct hb_maglev_member *member = &members[order[i].index];
+        const struct hb_maglev_member *member = &members[keys[i].index];
 
         f->cursors[i] =
             (struct cursor){.slot = member->offset, .skip = member->skip, .id = member->id};
-        if (i == 0 || order[i - 1].weight != member->weight)
+        if (i == 0 || f->tiers[f->tiers_count - 1].weight != member->weight)
             f->tiers[f->tiers_count++] = (struct tier){.weight = member->weight, .first = i};
         f->tiers[f->tiers_count - 1].count++;
     }
-    free(order);
-    return HB_TABLE_OK;
 }
 
 /* The whole part of the square root. */
@@ -361,8 +323,9 @@ static uint32_t root_of(uint32_t n)
 enum hb_table_error hb_maglev_fill(const struct hb_maglev_member *members, uint32_t count,
                                    uint32_t slots, uint16_t *owner)
 {
-    struct filling f = {.slots = slots, .free = slots, .few = root_of(slots), .owner = owner};
+    struct filling f = {.slots = slots, .free = slots, .few = root_of(slots) / 2, .owner = owner};
     enum hb_table_error error = HB_TABLE_NO_MEMORY;
+    struct hb_key *keys;
 
     if (count == 0)
         return HB_TABLE_NO_MEMBERS;
@@ -375,15 +338,14 @@ enum hb_table_error hb_maglev_fill(const struct hb_maglev_member *members, uint3
     f.used = calloc((slots + 63) / 64, sizeof(*f.used));
     f.cursors = calloc(count, sizeof(*f.cursors));
     f.tiers = calloc(count, sizeof(*f.tiers));
-    f.turns = calloc(count, sizeof(*f.turns));
+    keys = calloc(2 * (size_t)count, sizeof(*keys));
     if (f.free_list != NULL && f.used != NULL && f.cursors != NULL && f.tiers != NULL &&
-        f.turns != NULL)
-        error = set_tiers(&f, members, count);
-    if (error == HB_TABLE_OK)
-        error = set_quotas(&f);
-    if (error == HB_TABLE_OK)
+        keys != NULL) {
+        set_tiers(&f, members, count, keys);
+        set_quotas(&f, keys);
         error = take_turns(&f);
-    free(f.turns);
+    }
+    free(keys);
     free(f.tiers);
     free(f.cursors);
     free(f.used);
@@ -411,22 +373,20 @@ static uint32_t make_permutations(const struct hb_table_member *members, uint32_
     return weighted;
 }
 
-static enum hb_table_error build(const struct hb_table_member *members, uint32_t count,
-                                 uint32_t slots, uint64_t seed, uint16_t *owner)
+static enum hb_table_error build(const struct hb_table_request *request, uint16_t *owner)
 {
+    const struct hb_table_member *members = request->members;
+    uint32_t count = request->count, slots = request->slots;
     uint32_t *order = calloc(count + 1, sizeof(*order));
     struct hb_maglev_member *made = calloc(count + 1, sizeof(*made));
     enum hb_table_error error = HB_TABLE_NO_MEMORY;
 
     if (order == NULL || made == NULL)
         goto free_both;
-    error = HB_TABLE_SIZE_NOT_PRIME;
-    if (slots < HB_TABLE_SLOTS_MIN || slots > HB_TABLE_SLOTS_MAX || !hb_is_prime(slots))
-        goto free_both;
-    error = hb_member_order(members, count, order);
+    error = hb_check_request(request, order);
     if (error != HB_TABLE_OK)
         goto free_both;
-    count = make_permutations(members, count, order, slots, seed, made);
+    count = make_permutations(members, count, order, slots, request->seed, made);
     error = hb_maglev_fill(made, count, slots, owner);
 free_both:
     free(made);
@@ -434,4 +394,5 @@ free_both:
     return error;
 }
 
-const struct hb_table_builder hb_maglev = {.name = "maglev", .build = build};
+const struct hb_table_builder hb_maglev = {
+    .name = "maglev", .algorithm = HB_ALGORITHM_MAGLEV, .build = build};

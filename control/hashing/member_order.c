@@ -4,18 +4,16 @@
  *
  * Sorting 10,000 strings by strcmp() alone takes longer than filling their table. Identities of a
  * pool start alike ("198.51.100."), so what follows the common beginning is packed into one number,
- * first byte highest, and most comparisons are of two numbers.
+ * first byte highest, and the numbers are sorted.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "hashing/member_order.h"
+#include "hashing/sort_keys.h"
 
-struct keyed {
-    uint64_t key;     /* eight bytes after the common beginning, zero filled */
-    const char *rest; /* what follows them, for equal keys */
-    uint32_t index;
-};
+/* Bytes of an identity that are packed into a key. */
+#define PACKED 8
 
 static size_t common_length(const struct hb_table_member *members, uint32_t count)
 {
@@ -31,44 +29,57 @@ static size_t common_length(const struct hb_table_member *members, uint32_t coun
     return common;
 }
 
-static struct keyed make_key(const char *identity, size_t common, uint32_t index)
+/* Eight bytes, zero filled. */
+static uint64_t pack_key(const char *text)
 {
-    struct keyed made = {.rest = identity + common, .index = index};
+    uint64_t key = 0;
 
-    for (unsigned n = 0; n < 8; n++) {
-        made.key <<= 8;
-        if (*made.rest != '\0')
-            made.key |= (unsigned char)*made.rest++;
+    for (unsigned n = 0; n < PACKED; n++) {
+        key <<= 8;
+        if (*text != '\0')
+            key |= (unsigned char)*text++;
     }
-    return made;
+    return key;
 }
 
-static int compare_keys(const void *left, const void *right)
+/* Sorts keys by the identities' bytes from `from` on; all are equal up to there. Those that are
+ * equal in the next eight bytes too are sorted by the eight after them. Returns true when two are
+ * the same. */
+static bool sort_from(const struct hb_table_member *members, struct hb_key *keys,
+                      struct hb_key *scratch, uint32_t count, size_t from)
 {
-    const struct keyed *a = left, *b = right;
+    bool same = false;
 
-    if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    return strcmp(a->rest, b->rest);
+    for (uint32_t i = 0; i < count; i++)
+        keys[i].key = pack_key(members[keys[i].index].identity + from);
+    hb_sort_keys(keys, scratch, count);
+    for (uint32_t first = 0, next; first < count; first = next) {
+        for (next = first + 1; next < count && keys[next].key == keys[first].key; next++)
+            ;
+        if (next - first == 1)
+            continue;
+        if ((keys[first].key & 255) == 0) /* both end there */
+            same = true;
+        else
+            same |= sort_from(members, keys + first, scratch, next - first, from + PACKED);
+    }
+    return same;
 }
 
 enum hb_table_error hb_member_order(const struct hb_table_member *members, uint32_t count,
                                     uint32_t *order)
 {
-    struct keyed *keyed = calloc(count > 0 ? count : 1, sizeof(*keyed));
+    struct hb_key *keys = calloc(2 * (size_t)count + 1, sizeof(*keys));
     enum hb_table_error error = HB_TABLE_OK;
-    size_t common = common_length(members, count);
 
-    if (keyed == NULL)
+    if (keys == NULL)
         return HB_TABLE_NO_MEMORY;
     for (uint32_t i = 0; i < count; i++)
-        keyed[i] = make_key(members[i].identity, common, i);
-    qsort(keyed, count, sizeof(*keyed), compare_keys);
-    for (uint32_t i = 0; i < count; i++) {
-        order[i] = keyed[i].index;
-        if (i > 0 && compare_keys(&keyed[i - 1], &keyed[i]) == 0)
-            error = HB_TABLE_DUPLICATE;
-    }
-    free(keyed);
+        keys[i].index = i;
+    if (sort_from(members, keys, keys + count, count, common_length(members, count)))
+        error = HB_TABLE_DUPLICATE;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = keys[i].index;
+    free(keys);
     return error;
 }

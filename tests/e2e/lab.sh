@@ -299,7 +299,7 @@ stop_control() { stop control-supervisor; }
 ctl() { "$(program halbachctl)" --socket "$LAB_DIR/control.sock" "$@"; }
 
 # api GET|POST PATH: the answer's body, also for errors.
-api() { curl -s --max-time 10 --unix-socket "$LAB_DIR/control.sock" -X "$1" "http://halbach/v1/$2"; }
+api() { curl -s --max-time 10 --unix-socket "$LAB_DIR/control.sock" -X "$1" "${@:3}" "http://halbach/v1/$2"; }
 
 # is_true FILTER: whether it holds for the one JSON value on standard input. (jq -e alone is content with no input.)
 is_true() { jq -es "length == 1 and (.[0] | $1)"; }

@@ -147,6 +147,7 @@ static void fill_tables(const struct blob_plan *plan, uint8_t *blob, size_t *end
 
         snprintf(pools[i].name, sizeof(pools[i].name), "%s", pool->name);
         pools[i].table = HB_POOL_NO_TABLE;
+        pools[i].bounded_load = pool->bounded_load;
         if (pool->slots == 0)
             continue;
         pools[i].table =

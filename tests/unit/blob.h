@@ -20,7 +20,8 @@
 
 struct blob_pool {
     const char *name;
-    uint32_t slots;     /* 0: no table */
+    uint32_t slots; /* 0: no table */
+    uint32_t bounded_load;
     int leave_out_body; /* name the table, do not carry it */
     uint16_t *owner;    /* NULL: its backends that are not down, in turn */
 };

@@ -25,7 +25,8 @@ static inline struct pool make_pool(uint32_t count)
 
         snprintf(pool.names[i], sizeof(pool.names[i]), "10.%u.%u.%u", host >> 16 & 255,
                  host >> 8 & 255, host & 255);
-        pool.members[i] = (struct hb_table_member){pool.names[i], 1, (uint16_t)(i + 1)};
+        pool.members[i] = (struct hb_table_member){
+            .identity = pool.names[i], .weight = 1, .id = (uint16_t)(i + 1), .bucket = i};
     }
     return pool;
 }
@@ -34,6 +35,24 @@ static inline void free_pool(struct pool *pool)
 {
     free(pool->members);
     free(pool->names);
+}
+
+/* Builds without options. */
+static inline enum hb_table_error build_table(const struct hb_table_builder *builder,
+                                              const struct hb_table_member *members, uint32_t count,
+                                              uint32_t slots, uint64_t seed, uint16_t *owner)
+{
+    const struct hb_table_request request = {
+        .members = members, .count = count, .slots = slots, .seed = seed};
+
+    return builder->build(&request, owner);
+}
+
+static inline enum hb_table_error build_maglev(const struct hb_table_member *members,
+                                               uint32_t count, uint32_t slots, uint64_t seed,
+                                               uint16_t *owner)
+{
+    return build_table(&hb_maglev, members, count, slots, seed, owner);
 }
 
 static inline uint16_t *make_table(uint32_t slots)

@@ -13,6 +13,7 @@
 #include "config_fixture.h"
 #include "config_internal.h"
 #include "hashing/table_builder.h"
+#include "table_fixture.h"
 
 static const char full[] =
     "# A comment.\n"
@@ -81,6 +82,12 @@ static void test_everything(void **state)
     assert_int_equal(web->backends[0].line, 11);
     assert_address(&web->backends[1].address, "2001:db8:0:b::12");
     assert_int_equal(web->backends[1].weight, 40);
+    assert_string_equal(web->backends[0].zone, "");
+    assert_int_equal(web->backends[0].bucket, HB_BUCKET_NONE);
+    assert_int_equal(web->bounded_load, 0);
+    assert_int_equal(web->options.virtual_nodes, 0);
+    assert_false(web->options.ketama);
+    assert_false(web->options.jump_replacement);
     dns = &config->pools[1];
     assert_int_equal(dns->health.type, HB_HEALTH_NONE);
     assert_int_equal(dns->backends[0].weight, 0);
@@ -145,6 +152,50 @@ static void test_presets(void **state)
     assert_int_equal(config->pools[0].health.rise, 2);
     assert_int_equal(config->pools[0].health.fall, 3);
     assert_int_equal(config->pools[0].backends[0].weight, 1);
+    hb_config_free(config);
+}
+
+static void test_hashing_keys(void **state)
+{
+    static const char text[] =
+        "seed: 0123456789abcdef\n"
+        "pools:\n"
+        "  - { name: r, algorithm: ring, virtual_nodes: 250, bounded_load: 0.25, backends: [\n"
+        "      { name: a, address: 198.51.100.1, zone: east } ] }\n"
+        "  - { name: k, algorithm: ring, ketama: true, bounded_load: 10, backends: [\n"
+        "      { name: a, address: 198.51.100.1 } ] }\n"
+        "  - { name: v, algorithm: rendezvous, bounded_load: 0.01, backends: [\n"
+        "      { name: a, address: 198.51.100.1 } ] }\n"
+        "  - { name: j, algorithm: jump, jump_replacement: true, bounded_load: 1.5, backends: [\n"
+        "      { name: b, address: 198.51.100.2, bucket: 1 },\n"
+        "      { name: a, address: 198.51.100.1, bucket: 0 } ] }\n"
+        "services:\n"
+        "  - { name: r, vip: 192.0.2.1, protocol: tcp, port: 80, pool: r }\n"
+        "  - { name: k, vip: 192.0.2.2, protocol: tcp, port: 80, pool: k }\n"
+        "  - { name: v, vip: 192.0.2.3, protocol: tcp, port: 80, pool: v }\n"
+        "  - { name: j, vip: 192.0.2.4, protocol: tcp, port: 80, pool: j }\n";
+    static const enum hb_algorithm algorithms[] = {HB_ALGORITHM_RING, HB_ALGORITHM_RING,
+                                                   HB_ALGORITHM_RENDEZVOUS, HB_ALGORITHM_JUMP};
+    static const uint32_t bounds[] = {256, 10240, 10, 1536};
+    struct complaints complaints = {0};
+    struct hb_config *config = parse(text, &complaints);
+
+    (void)state;
+    print_complaints(&complaints);
+    assert_non_null(config);
+    assert_int_equal(complaints.count, 0);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(config->pools[i].algorithm, algorithms[i]);
+        assert_int_equal(config->pools[i].bounded_load, bounds[i]);
+        assert_int_equal(config->pools[i].options.virtual_nodes, i == 0 ? 250 : 0);
+        assert_int_equal(config->pools[i].options.ketama, i == 1);
+        assert_int_equal(config->pools[i].options.jump_replacement, i == 3);
+    }
+    assert_string_equal(config->pools[0].backends[0].zone, "east");
+    assert_string_equal(config->pools[1].backends[0].zone, "");
+    assert_int_equal(config->pools[2].backends[0].bucket, HB_BUCKET_NONE);
+    assert_int_equal(config->pools[3].backends[0].bucket, 1);
+    assert_int_equal(config->pools[3].backends[1].bucket, 0);
     hb_config_free(config);
 }
 
@@ -390,8 +441,8 @@ static void test_example(void **state)
     print_complaints(&complaints);
     assert_non_null(config);
     assert_int_equal(complaints.count, 0);
-    assert_int_equal(config->pools_count, 2);
-    assert_int_equal(config->services_count, 4);
+    assert_int_equal(config->pools_count, 3);
+    assert_int_equal(config->services_count, 5);
     hb_config_free(config);
 }
 
@@ -439,7 +490,7 @@ static void test_bl58_spelling_and_order(void **state)
                 .id = (uint16_t)(b + 1),
             };
         }
-        assert_int_equal(hb_maglev.build(members, 3, 251, config->table_seed, owner), HB_TABLE_OK);
+        assert_int_equal(build_maglev(members, 3, 251, config->table_seed, owner), HB_TABLE_OK);
         hb_table_owners_digest(owner, 251, members, 3, digest[i]);
         hb_config_free(config);
         drop_complaints(&complaints);
@@ -486,6 +537,7 @@ int main(void)
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_services),
         cmocka_unit_test(test_presets),
+        cmocka_unit_test(test_hashing_keys),
         cmocka_unit_test(test_bl62_derived_keys),
         cmocka_unit_test(test_all_complaints_are_reported),
         cmocka_unit_test(test_bl91_cut_at_every_byte),

@@ -194,15 +194,10 @@ static const struct row health_rows[] = {
 
 static const struct row pool_rows[] = {
     {3, "  - name: web\n    algorithm: maglev\n    forwarding: ipip", NULL},
-    {3, "  - name: web\n    algorithm: ring",
-     "t:4: pools[0].algorithm: \"ring\" is not available in this version; expected maglev"},
-    {3, "  - name: web\n    algorithm: rendezvous",
-     "t:4: pools[0].algorithm: \"rendezvous\" is not available in this version; expected maglev"},
-    {3, "  - name: web\n    algorithm: jump",
-     "t:4: pools[0].algorithm: \"jump\" is not available in this version; expected maglev"},
-    {3, "  - name: web\n    algorithm: modulo",
-     "t:4: pools[0].algorithm: \"modulo\" is not available in this version; expected maglev"},
-    {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, found \"Maglev\""},
+    {3, "  - name: web\n    algorithm: ring", NULL},
+    {3, "  - name: web\n    algorithm: rendezvous", NULL},
+    {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, ring, rendezvous, "
+     "jump or modulo, found \"Maglev\""},
     {3, "  - name: web\n    forwarding: gue",
      "t:4: pools[0].forwarding: \"gue\" is not available in this version; expected ipip"},
     {3, "  - name: web\n    forwarding: l3dsr",
@@ -210,17 +205,19 @@ static const struct row pool_rows[] = {
     {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, found \"ipop\""},
 };
 
+#define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
+                  "bounded_load, forwarding, health and backends"
+
 static const struct row key_rows[] = {
     {4, "    tablesize: 251", "t:4: pools[0]: unknown key \"tablesize\"; did you mean \"table_size\"?"},
     {4, "    algo_rithm: maglev", "t:4: pools[0]: unknown key \"algo_rithm\"; did you mean \"algorithm\"?"},
-    {4, "    colour: red", "t:4: pools[0]: unknown key \"colour\"; the keys here are name, algorithm, "
-     "table_size, forwarding, health and backends"},
-    {4, "    <<: x", "t:4: pools[0]: unknown key \"<<\"; the keys here are name, algorithm, table_size, "
-     "forwarding, health and backends"},
+    {4, "    colour: red", "t:4: pools[0]: unknown key \"colour\"; " POOL_KEYS},
+    {4, "    <<: x", "t:4: pools[0]: unknown key \"<<\"; " POOL_KEYS},
     {4, "    [a, b]: 251", "t:4: pools[0]: expected a key, found a list or mapping"},
     {5, "    health: { tyqe: tcp }", "t:5: pools[0].health: unknown key \"tyqe\"; did you mean \"type\"?"},
-    {7, "      - { name: web1, address: 198.51.100.11, zone: b }",
-     "t:7: pools[0].backends[0]: unknown key \"zone\"; the keys here are name, address and weight"},
+    {7, "      - { name: web1, address: 198.51.100.11, rack: b }",
+     "t:7: pools[0].backends[0]: unknown key \"rack\"; the keys here are name, address, weight, zone and "
+     "bucket"},
     {4, "    table_size: 251\n    table_size: 1021",
      "t:5: pools[0].table_size: it is given already at line 4; remove one of them"},
     {1, "seed: 0123456789abcdef\nseed: 0123456789abcdef",
@@ -357,6 +354,126 @@ static const struct row duplicate_rows[] = {
      "t:9: services[0].pool: expected the name of a pool, found \"a/b\""},
 };
 
+#define ALGORITHM(lines)  "  - name: web\n    algorithm: " lines
+#define NODES_EXPECTED    "t:5: pools[0].virtual_nodes: expected a whole number from 1 to 65535, found "
+#define BOUND(text)       "  - name: web\n    bounded_load: " text
+#define BOUND_EXPECTED    "t:4: pools[0].bounded_load: expected a number from 0.01 to 10, such as 0.25 for a " \
+                          "quarter above the mean, found "
+#define MORE(n, more)     "      - { name: w" n ", address: 198.51.100.2" n more " }\n"
+
+static const struct row hashing_rows[] = {
+    {3, ALGORITHM("ring\n    virtual_nodes: 1"), NULL},
+    {3, ALGORITHM("ring\n    virtual_nodes: 65535"), NULL},
+    {3, ALGORITHM("ring\n    ketama: true"), NULL},
+    {3, ALGORITHM("ring\n    ketama: false"), NULL},
+    {3, ALGORITHM("ring\n    virtual_nodes: 0"), NODES_EXPECTED "\"0\""},
+    {3, ALGORITHM("ring\n    virtual_nodes: 65536"), NODES_EXPECTED "\"65536\""},
+    {3, ALGORITHM("ring\n    ketama: yes"),
+     "t:5: pools[0].ketama: expected true or false, found \"yes\""},
+    {3, ALGORITHM("ring\n    ketama: True"),
+     "t:5: pools[0].ketama: expected true or false, found \"True\""},
+    {3, ALGORITHM("ring\n    ketama: \"true\""),
+     "t:5: pools[0].ketama: expected true or false, found \"true\" in quotes; write it without"},
+    {3, ALGORITHM("ring\n    ketama: 1"), "t:5: pools[0].ketama: expected true or false, found \"1\""},
+    {3, BOUND("0.25"), NULL},
+    {3, BOUND("0.01"), NULL},
+    {3, BOUND("10"), NULL},
+    {3, BOUND("10.000000"), NULL},
+    {3, BOUND("0.009999"), BOUND_EXPECTED "\"0.009999\""},
+    {3, BOUND("10.000001"), BOUND_EXPECTED "\"10.000001\""},
+    {3, BOUND("0.0000001"), BOUND_EXPECTED "\"0.0000001\""},
+    {3, BOUND("0"), BOUND_EXPECTED "\"0\""},
+    {3, BOUND("1."), BOUND_EXPECTED "\"1.\""},
+    {3, BOUND(".5"), BOUND_EXPECTED "\".5\""},
+    {3, BOUND("-0.5"), BOUND_EXPECTED "\"-0.5\""},
+    {3, BOUND("1e0"), BOUND_EXPECTED "\"1e0\""},
+    {3, BOUND("25%"), BOUND_EXPECTED "\"25%\"; write 25 % as 0.25"},
+    {3, BOUND("\"0.25\""), BOUND_EXPECTED "\"0.25\" in quotes; write it without"},
+    {3, BOUND("4294967296"), BOUND_EXPECTED "\"4294967296\""}, /* BL-86 */
+    {7, "      - { name: web1, address: 198.51.100.11, zone: rack-7 }", NULL},
+    {7, "      - { name: web1, address: 198.51.100.11, zone: \"rack 7\" }",
+     "t:7: pools[0].backends[0].zone: expected a name of 1 to 63 letters, digits and . _ -, found "
+     "\"rack 7\""},
+    {7, "      - { name: web1, address: 198.51.100.11, bucket: 65535 }",
+     "t:7: pools[0].backends[0].bucket: expected a whole number from 0 to 65534, found \"65535\""},
+    {7, "      - { name: web1, address: 198.51.100.11, weight: 41944 }", NULL}, /* no ring */
+};
+
+/* A ring of weight 41,943 has 16,777,200 points. */
+static const struct row ring_rows[] = {
+    {7, MORE("0", ", weight: 41943"), NULL},
+    {7, MORE("0", ", weight: 41944"),
+     "t:3: pools[0].virtual_nodes: weights of 41944 in all with 400 points each are more than the 16777216 that "
+     "a ring may have; set it to 399 or less, or lower all weights"},
+};
+
+/* BL-61: where chance decides, few slots mean another thing than with Maglev. */
+static const struct row scatter_rows[] = {
+    {7, MORE("0", ""), NULL},
+    {7, MORE("0", "") MORE("1", "") MORE("2", ""),
+     "t:5: pools[0].table_size: 251 slots for 3 backends: shares scatter by about 10.9 %; 307 or more keeps that "
+     "below 10 %"},
+    {7, MORE("0", "") MORE("1", ", weight: 251"),
+     "t:5: pools[0].table_size: a backend of weight 1 has a share of less than one slot and may get none; bring "
+     "the weights closer together or use a larger table"},
+};
+
+/* Jump: lines 4 and 5 of the pool are taken, so its backends are on 7 and after. */
+static const struct row jump_rows[] = {
+    {7, MORE("0", ", bucket: 0") MORE("1", ", bucket: 1"), NULL},
+    {7, MORE("0", ", bucket: 1") MORE("1", ", bucket: 0"), NULL},
+    {7, MORE("0", ", bucket: 0, weight: 7") MORE("1", ", bucket: 1, weight: 7"), NULL},
+    {7, MORE("0", ", bucket: 0") MORE("1", ", bucket: 1, weight: 0"), NULL},
+    {7, MORE("0", ", bucket: 0") MORE("1", ""),
+     "t:8: pools[0].backends[1].bucket: it is missing; with jump each backend has a number, 0, 1, 2, ... in "
+     "the order in which they joined"},
+    {7, MORE("0", ", bucket: 0") MORE("1", ", bucket: x"),
+     "t:8: pools[0].backends[1].bucket: expected a whole number from 0 to 65534, found \"x\""},
+    {7, MORE("0", ", bucket: 0") MORE("1", ", bucket: 0"),
+     "t:8: pools[0].backends[1].bucket: 0 is the bucket of the backend at line 7 already"},
+    {7, MORE("0", ", bucket: 0") MORE("1", ", bucket: 3") MORE("2", ", bucket: 1"),
+     "t:8: pools[0].backends: no backend has bucket 2, but one has 3; number them without gaps (only the last "
+     "may go), or set jump_replacement: true so that others take its place"},
+    {7, MORE("0", ", bucket: 1"),
+     "t:7: pools[0].backends: no backend has bucket 0, but one has 1; number them without gaps (only the last "
+     "may go), or set jump_replacement: true so that others take its place"},
+    {7, MORE("0", ", bucket: 0, weight: 2") MORE("1", ", bucket: 1, weight: 3"),
+     "t:8: pools[0].backends[1].weight: 3 here and 2 before, but jump has no weights; give all backends the "
+     "same or choose another algorithm"},
+    {7, MORE("0", ", bucket: 0, weight: 2") MORE("1", ", bucket: 1, weight: x") MORE("2", ", bucket: 2, weight: 2"),
+     "t:8: pools[0].backends[1].weight: expected a whole number from 0 to 65535, found \"x\""},
+    {7, MORE("0", ", bucket: 0, weight: 0") MORE("1", ", bucket: 1"),
+     "t:7: pools[0].backends[0].weight: with jump only the last backend (bucket 1) can go out of service; set "
+     "jump_replacement: true so that others take its place"},
+};
+
+/* With jump_replacement gaps and weight 0 are fine, different weights are not. */
+static const struct row replacement_rows[] = {
+    {7, MORE("0", ", bucket: 0") MORE("1", ", bucket: 7"), NULL},
+    {7, MORE("0", ", bucket: 0, weight: 0") MORE("1", ", bucket: 1"), NULL},
+    {7, MORE("0", ", bucket: 5") MORE("1", ", bucket: 5"),
+     "t:9: pools[0].backends[1].bucket: 5 is the bucket of the backend at line 8 already"},
+    {7, MORE("0", ", bucket: 0, weight: 2") MORE("1", ", bucket: 1, weight: 3"),
+     "t:9: pools[0].backends[1].weight: 3 here and 2 before, but jump has no weights; give all backends the "
+     "same or choose another algorithm"},
+};
+
+static const struct row hashing_warning_rows[] = {
+    {3, ALGORITHM("modulo"),
+     "t:4: pools[0].algorithm: modulo is for comparison: any change of the backends moves nearly all new flows "
+     "(80 % from 4 backends to 5); use maglev"},
+    {3, ALGORITHM("maglev\n    virtual_nodes: 400"),
+     "t:5: pools[0].virtual_nodes: algorithm maglev has no use for it; remove it or choose ring"},
+    {3, "  - name: web\n    ketama: true",
+     "t:4: pools[0].ketama: algorithm maglev has no use for it; remove it or choose ring"},
+    {3, ALGORITHM("rendezvous\n    jump_replacement: true"),
+     "t:5: pools[0].jump_replacement: algorithm rendezvous has no use for it; remove it or choose jump"},
+    {3, ALGORITHM("ring\n    virtual_nodes: 100\n    ketama: true"),
+     "t:5: pools[0].virtual_nodes: ketama has its own number of points, so this has no effect; remove it"},
+    {7, "      - { name: web1, address: 198.51.100.11, bucket: 0 }",
+     "t:7: pools[0].backends[0].bucket: algorithm maglev has no use for it; remove it or choose jump"},
+};
+
 static const struct row warning_rows[] = {
     {7, "      - { name: web1, address: 198.51.100.11, weight: 0 }",
      "t:3: pools[0]: every backend has weight 0, so new flows are dropped; give one a weight"}, /* BL-66 */
@@ -393,10 +510,60 @@ ROWS_TEST(test_addresses, address_rows)
 ROWS_TEST(test_syntax, syntax_rows)
 ROWS_TEST(test_bl75_duplicates, duplicate_rows)
 
+ROWS_TEST(test_hashing, hashing_rows)
+
 static void test_warnings(void **state)
 {
     (void)state;
     CHECK_ROWS(warning_rows, true);
+    CHECK_ROWS(hashing_warning_rows, true);
+}
+
+/* Rows with other lines 4 and 5: `fourth` and no health check. */
+static void check_pool_rows(const struct row *rows, size_t count, const char *fourth, bool warning)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct complaints complaints = {0};
+        char text[1024];
+        struct hb_config *config;
+
+        snprintf(text, sizeof(text),
+                 "seed: 0123456789abcdef\npools:\n  - name: web\n    %s\n"
+                 "    health: { type: none }\n    backends:\n%sservices:\n%s",
+                 fourth, rows[i].replacement, SERVICE);
+        config = parse(text, &complaints);
+        if ((config != NULL) != (rows[i].complaint == NULL || warning) ||
+            complaints.count != (rows[i].complaint != NULL) ||
+            (rows[i].complaint != NULL &&
+             !has_complaint(&complaints, warning, rows[i].complaint))) {
+            print_complaints(&complaints);
+            fail_msg("row %zu: expected \"%s\"", i,
+                     rows[i].complaint != NULL ? rows[i].complaint : "no complaint");
+        }
+        hb_config_free(config);
+        drop_complaints(&complaints);
+    }
+}
+
+static void test_ring(void **state)
+{
+    (void)state;
+    check_pool_rows(ring_rows, sizeof(ring_rows) / sizeof(ring_rows[0]), "algorithm: ring", false);
+}
+
+static void test_bl61_scatter(void **state)
+{
+    (void)state;
+    check_pool_rows(scatter_rows, sizeof(scatter_rows) / sizeof(scatter_rows[0]),
+                    "algorithm: rendezvous\n    table_size: 251", true);
+}
+
+static void test_jump(void **state)
+{
+    (void)state;
+    check_pool_rows(jump_rows, sizeof(jump_rows) / sizeof(jump_rows[0]), "algorithm: jump", false);
+    check_pool_rows(replacement_rows, sizeof(replacement_rows) / sizeof(replacement_rows[0]),
+                    "algorithm: jump\n    jump_replacement: true", false);
 }
 
 int main(void)
@@ -414,6 +581,10 @@ int main(void)
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_syntax),
         cmocka_unit_test(test_bl75_duplicates),
+        cmocka_unit_test(test_hashing),
+        cmocka_unit_test(test_ring),
+        cmocka_unit_test(test_bl61_scatter),
+        cmocka_unit_test(test_jump),
         cmocka_unit_test(test_warnings),
     };
 

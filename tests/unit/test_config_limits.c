@@ -115,6 +115,29 @@ static void test_bl61_more_backends_than_slots(void **state)
     free(text);
 }
 
+/* More weight than a ring may have points, whatever the virtual nodes; and more backends than the
+ * largest table has room for, where chance decides. */
+static void test_ring_limits(void **state)
+{
+    struct complaints complaints = {0};
+    struct text text = {0};
+
+    (void)state;
+    add(&text, "seed: 0123456789abcdef\npools:\n- name: p\n  algorithm: ring\n  virtual_nodes: 1\n"
+               "  table_size: 65537\n");
+    add(&text, "  backends:\n");
+    for (unsigned b = 0; b < 257; b++)
+        add(&text, "  - {name: b%u, address: 10.0.%u.%u, weight: 65535}\n", b, b >> 8, b & 255);
+    add(&text, "services:\n- {name: s, vip: 192.0.2.1, protocol: tcp, port: 1, pool: p}\n");
+    assert_null(parse(text.bytes, &complaints));
+    print_complaints(&complaints);
+    assert_true(has_complaint(&complaints, false,
+                              "t:5: pools[0].virtual_nodes: weights of 16842495 in all are more "
+                              "than the 16777216 points that a ring may have; lower all weights"));
+    drop_complaints(&complaints);
+    free(text.bytes);
+}
+
 /* A file of nothing but faults: what is kept is bounded, and it says so. */
 static void test_complaints_are_bounded(void **state)
 {
@@ -169,11 +192,9 @@ static void test_deep_nesting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bl85_limits),
-        cmocka_unit_test(test_bl61_more_backends_than_slots),
-        cmocka_unit_test(test_complaints_are_bounded),
-        cmocka_unit_test(test_billion_laughs),
-        cmocka_unit_test(test_deep_nesting),
+        cmocka_unit_test(test_bl85_limits),    cmocka_unit_test(test_bl61_more_backends_than_slots),
+        cmocka_unit_test(test_ring_limits),    cmocka_unit_test(test_complaints_are_bounded),
+        cmocka_unit_test(test_billion_laughs), cmocka_unit_test(test_deep_nesting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

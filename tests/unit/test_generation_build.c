@@ -70,6 +70,7 @@ static void everything_arrives_on_every_node(void **state)
     plan.backend[3].incarnation = 5;
     plan.backend[3].use = HB_BACKEND_DRAINING;
     plan.service[1].id = 12;
+    plan.pool[1].bounded_load = 256;
     built = build(&plan, store, &memory);
     assert_non_null(built);
     assert_null(built->set.node[2]);
@@ -82,6 +83,8 @@ static void everything_arrives_on_every_node(void **state)
         assert_int_equal(g->services[1].pool, 1);
         assert_int_equal(g->pools[0].slots, 13);
         assert_int_equal(g->pools[1].owner[1], 900);
+        assert_int_equal(g->pools[0].bounded_load, 0);
+        assert_int_equal(g->pools[1].bounded_load, 256);
         assert_int_equal(g->backends_count, 901);
         assert_int_equal(g->backends[0].use, 0);
         assert_int_equal(g->backends[899].use, 0);

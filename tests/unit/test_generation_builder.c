@@ -50,7 +50,7 @@ static struct hb_model *working(struct hb_plan *plan)
     struct hb_model *model = hb_model_new();
     struct hb_config *config = make_web(3);
 
-    add_pool(config, "six");
+    add_pool(config, "six")->bounded_load = 256;
     add_backend(config, "six", "2001:db8:b::1", 2);
     add_backend(config, "six", "198.51.100.1", 1);
     add_service(config, "192.0.2.10", HB_PROTOCOL_UDP, 53, "six");
@@ -76,6 +76,8 @@ static void test_accepted_by_the_dataplane(void **state)
     assert_int_equal(header->total_size, size);
     assert_memory_equal(header->content, plan.content, HB_DIGEST_SIZE);
     assert_int_equal(check(blob, size, NULL), HB_REJECT_NONE);
+    assert_int_equal(plan.pools[0].bounded_load, 256); /* "six" */
+    assert_int_equal(plan.pools[1].bounded_load, 0);
     free(blob);
     hb_plan_clear(&plan);
     hb_model_free(model);

@@ -417,6 +417,20 @@ static void a_down_backend_needs_no_rewrite(void **state)
            "pool 0 (web): slot 5 of its table 0 names backend id 2, which has no rewrite");
 }
 
+static void a_bounded_load_is_accepted(void **state)
+{
+    struct blob_plan plan = blob_example();
+    struct hb_generation_fault fault;
+    struct subject s;
+
+    (void)state;
+    plan.pool[0].bounded_load = 1;
+    plan.pool[1].bounded_load = HB_BOUNDED_LOAD_MAX;
+    s = build(&plan);
+    assert_int_equal(check(&s, &fault), HB_REJECT_NONE);
+    free(s.blob);
+}
+
 static void bad_tables_are_refused(void **state)
 {
     struct subject s;
@@ -428,6 +442,13 @@ static void bad_tables_are_refused(void **state)
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].table, "names table");
     s = build_example(), s.pools[1].flags = 1;
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].flags, "flags");
+    s = build_example(), s.pools[0].reserved32 = 1;
+    expect(&s, HB_REJECT_TABLE_INDEX, 0, &s.pools[0].flags, "reserved");
+    s = build_example(), s.pools[0].reserved[3] = 1;
+    expect(&s, HB_REJECT_TABLE_INDEX, 0, &s.pools[0].flags, "reserved");
+    s = build_example(), s.pools[1].bounded_load = HB_BOUNDED_LOAD_MAX + 1;
+    expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].bounded_load,
+           "pool 1 (dns): bounded_load 10241, must be 0 to 10240");
     s = build_example(), s.tables[0].slots = 6;
     expect(&s, HB_REJECT_TABLE, 0, &s.tables[0].slots, "6 slots");
     s = build_example(), s.tables[0].slots = UINT32_MAX;
@@ -665,6 +686,7 @@ int main(void)
         cmocka_unit_test(bad_backends_are_refused),
         cmocka_unit_test(bad_rewrites_are_refused),
         cmocka_unit_test(a_down_backend_needs_no_rewrite),
+        cmocka_unit_test(a_bounded_load_is_accepted),
         cmocka_unit_test(bad_tables_are_refused),
         cmocka_unit_test(bad_slots_are_refused),
         cmocka_unit_test(a_table_that_is_held_need_not_be_carried),

@@ -396,6 +396,42 @@ static void test_config_check(void **state)
 #define SEEN  "{\"dataplane\": {\"connected\": true}, \"generation\": {\"in_sync\": true}}"
 #define BLIND "{\"dataplane\": {\"connected\": false}, \"generation\": {\"in_sync\": false}}"
 
+/* The file goes there as it is, and complaints come back under its name. */
+static void test_plan(void **state)
+{
+    char file[96], request[128], line[160];
+    struct route routes[] = {
+        {.request = request, .head = "200 OK", .body = "{\"changed\": false}"},
+    };
+    struct server server;
+    struct run run;
+
+    (void)state;
+    start_server(&server, routes, 1);
+    snprintf(request, sizeof(request), "POST /v1/plan?file=%%2Ftmp%%2F%.20s%%2Fnew.yaml",
+             strrchr(server.directory, '/') + 1);
+    snprintf(file, sizeof(file), "%s/new.yaml", server.directory);
+    snprintf(line, sizeof(line), "plan -f %s", file);
+    run = run_with(server.path, line);
+    assert_int_equal(run.status, 1);
+    expect_words(run.err, "new.yaml: there is no such file");
+    assert_int_equal(__atomic_load_n(&server.asked, __ATOMIC_ACQUIRE), 0);
+    write_file(file, "seed: x\n");
+    run = run_with(server.path, line);
+    assert_int_equal(run.status, 0);
+    expect_words(run.out, "nothing would change");
+    snprintf(line, sizeof(line), "hash plan --json --file=%s", file);
+    run = run_with(server.path, line);
+    assert_string_equal(run.out, "{\"changed\": false}\n");
+    routes[0].head = "422 Unprocessable";
+    routes[0].then = "{\"error\": {\"message\": \"no\", \"complaints\": [\"new.yaml:1: a\"]}}";
+    run = run_with(server.path, line);
+    assert_int_equal(run.status, 1);
+    assert_string_equal(run.err, "halbachctl: no\n  new.yaml:1: a\n");
+    unlink(file);
+    stop_server(&server);
+}
+
 static void test_drain_says_when_it_is_not_in_effect(void **state)
 {
     struct route routes[] = {
@@ -501,6 +537,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_answers_good_and_bad),
         cmocka_unit_test(test_wrong_usage_asks_nobody),
         cmocka_unit_test(test_config_check),
+        cmocka_unit_test(test_plan),
         cmocka_unit_test(test_drain_says_when_it_is_not_in_effect),
         cmocka_unit_test(test_drain_waits_for_the_last_flow),
         cmocka_unit_test(test_waiting_ends_when_somebody_undrains),

@@ -127,16 +127,19 @@ static void test_status_of_a_bad_night(void **state)
                         json_string("halbach.yaml:12: table_size: 65536 is not prime"));
     json_object_set_new(json_array_get(json_object_get(status, "pools"), 0), "usable",
                         json_integer(0));
+    json_object_set_new(json_array_get(json_object_get(status, "pools"), 0), "warning",
+                        json_string("algorithm modulo is for comparison"));
     hb_show_status(&screen, status, backends);
     expect(
         &screen,
-        "5 problems:\n"
+        "6 problems:\n"
         "  ! generation 9 is wanted, but the dataplane serves 7; it refused: a slot names a "
         "backend "
         "that is missing\n"
         "  ! pool web has no usable backend: packets for its services are dropped\n"
         "  ! backend web2 (pool web) is down for 12m 5s: port 80 refused the connection\n"
         "  ! backend web4 (pool web) cannot be reached: 198.51.100.14 does not answer on eth0\n"
+        "  ! pool web: algorithm modulo is for comparison\n"
         "  ! the last reload was refused, the configuration before it is in use: halbach.yaml:12: "
         "table_size: 65536 is not prime\n"
         "\n"

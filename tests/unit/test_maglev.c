@@ -60,6 +60,16 @@ static void test_paper_example(void **state)
     assert_memory_equal(owner, without_b1, sizeof(without_b1));
 }
 
+static void test_fill_refuses(void **state)
+{
+    uint16_t owner[7];
+
+    (void)state;
+    assert_int_equal(hb_maglev_fill(paper, 0, 7, owner), HB_TABLE_NO_MEMBERS);
+    assert_int_equal(hb_maglev_fill(paper, 3, 2, owner), HB_TABLE_SIZE_TOO_SMALL);
+    assert_int_equal(hb_maglev_fill(paper, 3, 5000012, owner), HB_TABLE_SIZE_NOT_PRIME);
+}
+
 /* Any common weight is the same as weight 1. */
 static void test_paper_example_with_equal_weights(void **state)
 {
@@ -204,13 +214,13 @@ static void test_bl58_order_of_members(void **state)
 
             for (int i = 0; weighted && i < 10; i++)
                 pool.members[i].weight = mixed[i];
-            assert_int_equal(hb_maglev.build(pool.members, 10, sizes[size], SEED, expected), 0);
+            assert_int_equal(build_maglev(pool.members, 10, sizes[size], SEED, expected), 0);
             for (int round = 0; round < 101; round++) {
                 if (round == 0)
                     reverse_pool(&pool);
                 else
                     shuffle_pool(&pool, &random);
-                assert_int_equal(hb_maglev.build(pool.members, 10, sizes[size], SEED, built), 0);
+                assert_int_equal(build_maglev(pool.members, 10, sizes[size], SEED, built), 0);
                 assert_memory_equal(built, expected, sizes[size] * sizeof(*built));
             }
             free(built);
@@ -233,14 +243,14 @@ static void test_bl58_order_of_similar_identities(void **state)
 
     (void)state;
     for (uint16_t i = 0; i < 8; i++)
-        members[i] = (struct hb_table_member){names[i], 1, i};
-    assert_int_equal(hb_maglev.build(members, 8, 251, SEED, expected), HB_TABLE_OK);
+        members[i] = (struct hb_table_member){.identity = names[i], .weight = 1, .id = i};
+    assert_int_equal(build_maglev(members, 8, 251, SEED, expected), HB_TABLE_OK);
     for (int rotation = 1; rotation < 8; rotation++) {
         struct hb_table_member first = members[0];
 
         memmove(members, members + 1, 7 * sizeof(first));
         members[7] = first;
-        assert_int_equal(hb_maglev.build(members, 8, 251, SEED, built), HB_TABLE_OK);
+        assert_int_equal(build_maglev(members, 8, 251, SEED, built), HB_TABLE_OK);
         assert_memory_equal(built, expected, sizeof(built));
     }
 }
@@ -278,14 +288,14 @@ static void test_bl59_removal(void **state)
 
         for (uint32_t i = 0; row->mixed && i < row->count; i++)
             pool.members[i].weight = 1 + i % 4;
-        assert_int_equal(hb_maglev.build(pool.members, row->count, row->slots, SEED, before), 0);
+        assert_int_equal(build_maglev(pool.members, row->count, row->slots, SEED, before), 0);
         for (uint32_t gone = 0; gone < row->count; gone += row->step) {
             uint16_t id = pool.members[gone].id;
             uint32_t weight = pool.members[gone].weight;
             struct hb_table_change change;
 
             pool.members[gone].weight = 0;
-            assert_int_equal(hb_maglev.build(pool.members, row->count, row->slots, SEED, after), 0);
+            assert_int_equal(build_maglev(pool.members, row->count, row->slots, SEED, after), 0);
             change = hb_table_compare(before, after, row->slots);
             ideal = count_owned(before, row->slots, id);
             assert_int_equal(count_owned(after, row->slots, id), 0);
@@ -296,7 +306,7 @@ static void test_bl59_removal(void **state)
             must += ideal;
             removals++;
             pool.members[gone].weight = weight;
-            assert_int_equal(hb_maglev.build(pool.members, row->count, row->slots, SEED, after), 0);
+            assert_int_equal(build_maglev(pool.members, row->count, row->slots, SEED, after), 0);
             assert_memory_equal(after, before, row->slots * sizeof(*after));
         }
         print_message("%u backends%s, %u slots: a removal moves %.1f slots, the ideal is %.1f; at "
@@ -318,16 +328,16 @@ static void test_bl59_weight_and_back(void **state)
     struct hb_table_change change;
 
     (void)state;
-    assert_int_equal(hb_maglev.build(pool.members, 100, 65537, SEED, before), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 100, 65537, SEED, before), HB_TABLE_OK);
     pool.members[3].weight = 2;
-    assert_int_equal(hb_maglev.build(pool.members, 100, 65537, SEED, after), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 100, 65537, SEED, after), HB_TABLE_OK);
     change = hb_table_compare(before, after, 65537);
     print_message("weight 1 to 2 of one in 100: %u slots moved, the ideal is %u\n", change.moved,
                   count_owned(after, 65537, pool.members[3].id) -
                       count_owned(before, 65537, pool.members[3].id));
     assert_in_range(change.moved, 600, 1400);
     pool.members[3].weight = 1;
-    assert_int_equal(hb_maglev.build(pool.members, 100, 65537, SEED, after), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 100, 65537, SEED, after), HB_TABLE_OK);
     assert_memory_equal(after, before, 65537 * sizeof(*after));
     free(after);
     free(before);
@@ -344,11 +354,11 @@ static void test_bl60_sizes(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_int_equal(hb_maglev.build(pool.members, 5, bad[i], SEED, owner),
+        assert_int_equal(build_maglev(pool.members, 5, bad[i], SEED, owner),
                          HB_TABLE_SIZE_NOT_PRIME);
-    assert_int_equal(hb_maglev.build(pool.members, 5, 4294967291u, SEED, owner),
+    assert_int_equal(build_maglev(pool.members, 5, 4294967291u, SEED, owner),
                      HB_TABLE_SIZE_NOT_PRIME);
-    assert_int_equal(hb_maglev.build(pool.members, 5, 7, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 5, 7, SEED, owner), HB_TABLE_OK);
     free_pool(&pool);
 }
 
@@ -389,7 +399,7 @@ static void test_bl61_capacity(void **state)
         uint16_t *owner = make_table(rows[r].slots);
         uint32_t *owned = calloc(65536, sizeof(*owned));
 
-        assert_int_equal(hb_maglev.build(pool.members, rows[r].count, rows[r].slots, SEED, owner),
+        assert_int_equal(build_maglev(pool.members, rows[r].count, rows[r].slots, SEED, owner),
                          rows[r].expected);
         for (uint32_t slot = 0; rows[r].expected == HB_TABLE_OK && slot < rows[r].slots; slot++)
             owned[owner[slot]]++;
@@ -410,16 +420,16 @@ static void test_bl61_a_weight_always_has_a_slot(void **state)
 
     (void)state;
     pool.members[0].weight = 65535;
-    assert_int_equal(hb_maglev.build(pool.members, 2, 65537, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 2, 65537, SEED, owner), HB_TABLE_OK);
     assert_int_equal(count_owned(owner, 65537, pool.members[1].id), 1);
-    assert_int_equal(hb_maglev.build(pool.members, 2, 7, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 2, 7, SEED, owner), HB_TABLE_OK);
     assert_int_equal(count_owned(owner, 7, pool.members[1].id), 1);
     assert_int_equal(count_owned(owner, 7, pool.members[0].id), 6);
     /* One heavy, a hundred light ones, and just as many slots. */
-    assert_int_equal(hb_maglev.build(pool.members, 101, 101, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 101, 101, SEED, owner), HB_TABLE_OK);
     for (int i = 0; i < 101; i++)
         assert_int_equal(count_owned(owner, 101, pool.members[i].id), 1);
-    assert_int_equal(hb_maglev.build(pool.members, 101, 251, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 101, 251, SEED, owner), HB_TABLE_OK);
     assert_int_equal(count_owned(owner, 251, pool.members[0].id), 151);
     free(owner);
     free_pool(&pool);
@@ -440,7 +450,7 @@ static void test_shares(void **state)
 
         for (int i = 0; i < 100; i++)
             weights += pool.members[i].weight = mixtures[mixture][i % 4];
-        assert_int_equal(hb_maglev.build(pool.members, 100, 65537, SEED, owner), HB_TABLE_OK);
+        assert_int_equal(build_maglev(pool.members, 100, 65537, SEED, owner), HB_TABLE_OK);
         for (int i = 0; i < 100; i++) {
             double exact = 65537.0 * pool.members[i].weight / (double)weights;
             double owned = count_owned(owner, 65537, pool.members[i].id);
@@ -468,13 +478,13 @@ static void test_bl62_pinned(void **state)
     char text[2 * HB_DIGEST_SIZE + 1];
 
     (void)state;
-    assert_int_equal(hb_maglev.build(pool.members, 10, 65537, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 10, 65537, SEED, owner), HB_TABLE_OK);
     hb_table_owners_digest(owner, 65537, pool.members, 10, digest);
     assert_string_equal(print_digest(digest, text), "69970920a21391ebbc51b31fad9e4bad");
     pool.members[0].weight = 3;
     pool.members[1].weight = 0;
     pool.members[2].weight = 65535;
-    assert_int_equal(hb_maglev.build(pool.members, 10, 1021, SEED + 1, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 10, 1021, SEED + 1, owner), HB_TABLE_OK);
     hb_table_owners_digest(owner, 1021, pool.members, 10, digest);
     assert_string_equal(print_digest(digest, text), "91f675fc03d95fb57f497bea0cad5dd1");
     free(owner);
@@ -493,8 +503,8 @@ static void build_and_check(struct pool *pool, uint32_t a, uint32_t b, uint32_t 
         if (weight[i] > 0)
             fresh[kept++] = pool->members[i];
     }
-    assert_int_equal(hb_maglev.build(pool->members, 3, 1021, SEED, edited), HB_TABLE_OK);
-    assert_int_equal(hb_maglev.build(fresh, kept, 1021, SEED, scratch), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool->members, 3, 1021, SEED, edited), HB_TABLE_OK);
+    assert_int_equal(build_maglev(fresh, kept, 1021, SEED, scratch), HB_TABLE_OK);
     assert_memory_equal(edited, scratch, sizeof(edited));
     for (int i = 0; i < 3; i++) {
         uint32_t owned = count_owned(edited, 1021, pool->members[i].id);
@@ -526,22 +536,23 @@ static void test_bl66_weight_zero(void **state)
 
     (void)state;
     pool.members[1].weight = 0;
-    assert_int_equal(hb_maglev.build(pool.members, 2, 251, SEED, owner), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 2, 251, SEED, owner), HB_TABLE_OK);
     assert_int_equal(count_owned(owner, 251, pool.members[0].id), 251);
     pool.members[0].weight = 0;
-    assert_int_equal(hb_maglev.build(pool.members, 2, 251, SEED, owner), HB_TABLE_NO_MEMBERS);
-    assert_int_equal(hb_maglev.build(pool.members, 0, 251, SEED, owner), HB_TABLE_NO_MEMBERS);
+    assert_int_equal(build_maglev(pool.members, 2, 251, SEED, owner), HB_TABLE_NO_MEMBERS);
+    assert_int_equal(build_maglev(pool.members, 0, 251, SEED, owner), HB_TABLE_NO_MEMBERS);
     free_pool(&pool);
 }
 
 static void test_duplicates_are_refused(void **state)
 {
-    struct hb_table_member members[] = {
-        {"198.51.100.11", 1, 1}, {"198.51.100.12", 1, 2}, {"198.51.100.11", 9, 3}};
+    struct hb_table_member members[] = {{.identity = "198.51.100.11", .weight = 1, .id = 1},
+                                        {.identity = "198.51.100.12", .weight = 1, .id = 2},
+                                        {.identity = "198.51.100.11", .weight = 9, .id = 3}};
     uint16_t owner[251];
 
     (void)state;
-    assert_int_equal(hb_maglev.build(members, 3, 251, SEED, owner), HB_TABLE_DUPLICATE);
+    assert_int_equal(build_maglev(members, 3, 251, SEED, owner), HB_TABLE_DUPLICATE);
 }
 
 static void test_seed_matters(void **state)
@@ -550,8 +561,8 @@ static void test_seed_matters(void **state)
     uint16_t *one = make_table(65537), *other = make_table(65537);
 
     (void)state;
-    assert_int_equal(hb_maglev.build(pool.members, 10, 65537, SEED, one), HB_TABLE_OK);
-    assert_int_equal(hb_maglev.build(pool.members, 10, 65537, SEED + 1, other), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 10, 65537, SEED, one), HB_TABLE_OK);
+    assert_int_equal(build_maglev(pool.members, 10, 65537, SEED + 1, other), HB_TABLE_OK);
     /* Two unrelated tables of ten backends agree on a tenth of their slots. */
     assert_in_range(hb_table_compare(one, other, 65537).moved, 58000, 60000);
     free(other);
@@ -565,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_permutations),
         cmocka_unit_test(test_paper_example),
         cmocka_unit_test(test_paper_example_with_equal_weights),
+        cmocka_unit_test(test_fill_refuses),
         cmocka_unit_test(test_equals_the_model),
         cmocka_unit_test(test_bl58_order_of_members),
         cmocka_unit_test(test_bl58_order_of_similar_identities),

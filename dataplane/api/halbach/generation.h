@@ -40,6 +40,8 @@
 #define HB_TABLE_SLOTS_MIN     7
 #define HB_TABLE_SLOTS_MAX     5000011 /* the largest prime that control accepts for table_size */
 #define HB_POOL_NO_TABLE       UINT32_MAX
+#define HB_BOUNDED_LOAD_ONE    1024 /* bounds are in units of 1/1024 */
+#define HB_BOUNDED_LOAD_MAX    (10 * HB_BOUNDED_LOAD_ONE)
 
 struct hb_section {
     uint64_t offset;
@@ -82,12 +84,27 @@ struct hb_service_record {
 };
 _Static_assert(sizeof(struct hb_service_record) == 128, "two cache lines, no padding");
 
+/*
+ * Bounded load. With `bounded_load` above 0 no backend may have many more flows than its part. Each
+ * worker keeps to it by itself when it sets up a flow: with m flows of the pool on this worker, the
+ * new one included, a backend of weight w among the pool's table owners, whose weights sum up to W,
+ * may have
+ *
+ *     ceil((HB_BOUNDED_LOAD_ONE + bounded_load) * m * w / (HB_BOUNDED_LOAD_ONE * W))
+ *
+ * of them. A full one passes the flow on to the owner of the next slot, and so on; when all are
+ * full, the least loaded takes it. Summed over the workers no backend is above its bound by more
+ * than one flow a worker, without a word between them. (V. Mirrokni, M. Thorup, M. Zadimoghaddam,
+ * "Consistent Hashing with Bounded Loads", SODA 2018.)
+ */
 struct hb_pool_record {
     uint32_t table; /* index into tables, or HB_POOL_NO_TABLE: no usable backend, drop */
     uint32_t flags; /* 0 */
     uint8_t owners[HB_DIGEST_SIZE]; /* digest of the slots' owners by identity, not by id: what is
                                      * compared over a fleet. The dataplane only keeps it */
-    uint64_t reserved[5];
+    uint32_t bounded_load;          /* 0: no bound; else how far above its part a backend may go */
+    uint32_t reserved32;
+    uint64_t reserved[4];
     char name[HB_NAME_SIZE];
 };
 _Static_assert(sizeof(struct hb_pool_record) == 128, "two cache lines, no padding");
@@ -128,7 +145,7 @@ struct hb_backend_record {
     uint32_t pool; /* index into pools */
     uint8_t use;   /* enum hb_backend_use */
     uint8_t family;
-    uint16_t weight; /* as used for the table; for people */
+    uint16_t weight; /* as used for the table; its part of a bounded load */
     uint8_t address[HB_ADDRESS_SIZE];
     struct hb_rewrite rewrite; /* size 0 only when `use` is HB_BACKEND_DOWN and no slot names it */
     char name[HB_NAME_SIZE];
@@ -164,7 +181,7 @@ _Static_assert(sizeof(struct hb_table_record) == 32, "no padding");
     X(POOL_INDEX,       "a record names a pool that is not there") \
     X(BACKEND,          "a backend record has a bad id, family, use or order") \
     X(REWRITE,          "a rewrite has a bad size, port or header") \
-    X(TABLE_INDEX,      "a pool names a table that is not there") \
+    X(TABLE_INDEX,      "a pool has a bad bound or flag, or names a table that is not there") \
     X(TABLE,            "a table record has a bad size or offset") \
     X(TABLE_DIGEST,     "a table's contents do not match its digest") \
     X(TABLE_UNKNOWN,    "a table is named but not carried, and not held here") \

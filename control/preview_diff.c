@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a configuration adds, removes and changes, counted as hb_model_apply() counts it, and
+ * whether it differs at all.
+ */
+#include <string.h>
+
+#include "model_internal.h"
+#include "preview.h"
+
+static bool same_service(const struct hb_service_config *config,
+                         const struct hb_model_service *service)
+{
+    return config->port == service->port && config->protocol == service->protocol &&
+           hb_address_compare(&config->vip, &service->vip) == 0;
+}
+
+static void count_services(struct hb_preview *preview)
+{
+    const struct hb_config *config = preview->config;
+    const struct hb_model *model = preview->model;
+    struct hb_model_diff *diff = &preview->diff;
+    uint32_t kept = 0;
+
+    for (uint32_t s = 0; s < model->services_count; s++) {
+        const struct hb_model_service *old = &model->services[s];
+        const struct hb_service_config *new = NULL;
+
+        for (uint32_t i = 0; i < config->services_count && new == NULL; i++) {
+            if (same_service(&config->services[i], old))
+                new = &config->services[i];
+        }
+        if (new == NULL) {
+            diff->services_removed++;
+            continue;
+        }
+        kept++;
+        diff->services_changed +=
+            strcmp(old->name, new->name) != 0 ||
+            strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
+    }
+    diff->services_added = config->services_count - kept;
+}
+
+static void count_backend(const struct hb_preview_backend *backend, struct hb_model_diff *diff)
+{
+    const struct hb_model_backend *before = backend->before;
+    const struct hb_backend_config *after = backend->after;
+
+    if (after != NULL && (before == NULL || before->leaving))
+        diff->backends_added++;
+    else if (after == NULL)
+        diff->backends_removed += !before->leaving;
+    else if (strcmp(before->name, after->name) != 0 || before->weight != after->weight ||
+             before->bucket != after->bucket || strcmp(before->zone, after->zone) != 0)
+        diff->backends_changed++;
+}
+
+static bool same_health(const struct hb_health_config *a, const struct hb_health_config *b,
+                        uint16_t b_port)
+{
+    return a->type == b->type && a->port == b_port && a->interval_ms == b->interval_ms &&
+           a->timeout_ms == b->timeout_ms && a->rise == b->rise && a->fall == b->fall;
+}
+
+static bool same_settings(const struct hb_config *config, const struct hb_preview_pool *pool)
+{
+    const struct hb_model_pool *before = pool->before;
+    const struct hb_pool_config *after = pool->after;
+
+    return before != NULL && after != NULL && before->algorithm == after->algorithm &&
+           before->table_size == after->table_size && before->forwarding == after->forwarding &&
+           before->bounded_load == after->bounded_load &&
+           before->options.virtual_nodes == after->options.virtual_nodes &&
+           before->options.ketama == after->options.ketama &&
+           before->options.jump_replacement == after->options.jump_replacement &&
+           same_health(&before->health, &after->health,
+                       hb_model_probe_port(config, (uint32_t)(after - config->pools)));
+}
+
+void hb_preview_diff(struct hb_preview *preview)
+{
+    const struct hb_config *config = preview->config;
+    const struct hb_model *model = preview->model;
+    struct hb_model_diff *diff = &preview->diff;
+
+    memset(diff, 0, sizeof(*diff));
+    count_services(preview);
+    preview->changed = preview->reseeded ||
+                       hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
+                       hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0;
+    for (uint32_t p = 0; p < preview->pools_count; p++) {
+        const struct hb_preview_pool *pool = &preview->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++)
+            count_backend(&pool->backends[b], diff);
+        if (!same_settings(config, pool))
+            preview->changed = true;
+    }
+    if (diff->services_added + diff->services_removed + diff->services_changed +
+            diff->backends_added + diff->backends_removed + diff->backends_changed >
+        0)
+        preview->changed = true;
+}
