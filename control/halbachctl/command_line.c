@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct option {
-    const char *name;     /* without the dashes */
-    const char *argument; /* NULL: a flag */
-    const char *summary;
-    size_t field; /* in struct hb_ctl: bool for flags, else const char * */
-    bool global;
-};
-
-static const struct option options[] = {
+static const struct hb_option options[] = {
     {"socket", "PATH", "the socket of halbach-control (default " HB_CONTROL_SOCKET ")",
      offsetof(struct hb_ctl, socket_path), true},
     {"json", NULL, "print the API's JSON document instead of text", offsetof(struct hb_ctl, json),
@@ -67,9 +59,6 @@ static const struct hb_command commands[] = {
     {"plan", "", 0, 0, "file old", "what a configuration would change, before it is used",
      PLAN_DETAILS, "halbachctl plan -f new.yaml", "before a reload: does anything break?",
      hb_ctl_plan},
-    {"hash plan", "", 0, 0, "file old", "the same as 'plan'", PLAN_DETAILS,
-     "halbachctl hash plan -f new.yaml --old /etc/halbach/halbach.yaml",
-     "compare two files, wherever they are", hb_ctl_plan},
     {"config check", "FILE", 1, 1, "", "check a configuration file, without halbach-control",
      "Prints every complaint with its line, or a summary of what the file describes.",
      "halbachctl config check /etc/halbach/halbach.yaml", "before a reload", hb_ctl_config_check},
@@ -93,7 +82,24 @@ static const struct hb_command commands[] = {
 
 /* ---- finding rows ---- */
 
-static bool takes_option(const struct hb_command *command, const struct option *option)
+/* All rows one after the other, here and in hash_rows.c; NULL behind the last. */
+static const struct hb_command *command_at(size_t i)
+{
+    if (i < COUNT(commands))
+        return &commands[i];
+    return hb_hash_commands[i - COUNT(commands)].name ? &hb_hash_commands[i - COUNT(commands)]
+                                                      : NULL;
+}
+
+static const struct hb_option *option_at(size_t i)
+{
+    if (i < COUNT(options))
+        return &options[i];
+    return hb_hash_option_rows[i - COUNT(options)].name ? &hb_hash_option_rows[i - COUNT(options)]
+                                                        : NULL;
+}
+
+static bool takes_option(const struct hb_command *command, const struct hb_option *option)
 {
     size_t size = strlen(option->name);
     const char *at = command->options;
@@ -106,24 +112,26 @@ static bool takes_option(const struct hb_command *command, const struct option *
     return option->global;
 }
 
-static const struct option *find_option(const char *name, size_t size)
+static const struct hb_option *find_option(const char *name, size_t size)
 {
+    const struct hb_option *option;
     size_t i;
 
-    for (i = 0; i < COUNT(options); i++) {
-        if (strlen(options[i].name) == size && memcmp(options[i].name, name, size) == 0)
-            return &options[i];
+    for (i = 0; (option = option_at(i)) != NULL; i++) {
+        if (strlen(option->name) == size && memcmp(option->name, name, size) == 0)
+            return option;
     }
     return NULL;
 }
 
 static const struct hb_command *find_command(const char *name)
 {
+    const struct hb_command *command;
     size_t i;
 
-    for (i = 0; i < COUNT(commands); i++) {
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+    for (i = 0; (command = command_at(i)) != NULL; i++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
     }
     return NULL;
 }
@@ -175,51 +183,65 @@ static void consider(const char *word, const char *name, const char **nearest, u
 
 static const char *nearest_command(const char *word)
 {
+    const struct hb_command *command;
     const char *nearest = NULL;
     unsigned best = UINT32_MAX;
     size_t i;
 
-    for (i = 0; i < COUNT(commands); i++)
-        consider(word, commands[i].name, &nearest, &best);
+    for (i = 0; (command = command_at(i)) != NULL; i++)
+        consider(word, command->name, &nearest, &best);
     return nearest;
 }
 
 static const char *nearest_option(const struct hb_command *command, const char *word)
 {
+    const struct hb_option *option;
     const char *nearest = NULL;
     unsigned best = UINT32_MAX;
     size_t i;
 
-    for (i = 0; i < COUNT(options); i++) {
-        if (!command || takes_option(command, &options[i]))
-            consider(word, options[i].name, &nearest, &best);
+    for (i = 0; (option = option_at(i)) != NULL; i++) {
+        if (!command || takes_option(command, option))
+            consider(word, option->name, &nearest, &best);
     }
     return nearest;
 }
 
 /* ---- help ---- */
 
-static void print_option(FILE *to, const struct option *option)
+#define FORM_WIDTH 15
+
+/* "--socket PATH" */
+static int form_width(const struct hb_option *option)
+{
+    size_t argument = option->argument ? 1 + strlen(option->argument) : 0;
+
+    return (int)(2 + strlen(option->name) + argument);
+}
+
+static void print_option(FILE *to, const struct hb_option *option, int width)
 {
     char form[32];
 
     snprintf(form, sizeof(form), "--%s%s%s", option->name, option->argument ? " " : "",
              option->argument ? option->argument : "");
-    fprintf(to, "  %-15s %s\n", form, option->summary);
+    fprintf(to, "  %-*s %s\n", width, form, option->summary);
 }
 
 static void print_overview(FILE *to)
 {
+    const struct hb_command *command;
+    const struct hb_option *option;
     size_t i;
 
     fprintf(to, "halbachctl [OPTIONS] COMMAND: look at and steer the Halbach load balancer\n\n"
                 "Commands:\n");
-    for (i = 0; i < COUNT(commands); i++)
-        fprintf(to, "  %-15s %s\n", commands[i].name, commands[i].summary);
+    for (i = 0; (command = command_at(i)) != NULL; i++)
+        fprintf(to, "  %-15s %s\n", command->name, command->summary);
     fprintf(to, "\nOptions of every command:\n");
-    for (i = 0; i < COUNT(options); i++) {
-        if (options[i].global)
-            print_option(to, &options[i]);
+    for (i = 0; (option = option_at(i)) != NULL; i++) {
+        if (option->global)
+            print_option(to, option, FORM_WIDTH);
     }
     fprintf(to, "\nExit status: 0, 1 (failed), 2 (wrong usage).\n"
                 "'halbachctl help COMMAND' explains one command, with an example.\n");
@@ -227,30 +249,37 @@ static void print_overview(FILE *to)
 
 static void print_usage(FILE *to, const struct hb_command *command)
 {
+    const struct hb_option *option;
     size_t i;
 
     fprintf(to, "halbachctl %s%s%s", command->name, *command->arguments ? " " : "",
             command->arguments);
-    for (i = 0; i < COUNT(options); i++) {
-        if (!options[i].global && takes_option(command, &options[i]))
-            fprintf(to, " [--%s%s%s]", options[i].name, options[i].argument ? " " : "",
-                    options[i].argument ? options[i].argument : "");
+    for (i = 0; (option = option_at(i)) != NULL; i++) {
+        if (!option->global && takes_option(command, option))
+            fprintf(to, " [--%s%s%s]", option->name, option->argument ? " " : "",
+                    option->argument ? option->argument : "");
     }
     fputc('\n', to);
 }
 
 static void print_command(FILE *to, const struct hb_command *command)
 {
+    const struct hb_option *option;
+    int width = FORM_WIDTH;
     size_t i;
 
     print_usage(to, command);
     fprintf(to, "    %s\n\n", command->summary);
     if (*command->details)
         fprintf(to, "%s\n\n", command->details);
+    for (i = 0; (option = option_at(i)) != NULL; i++) {
+        if (takes_option(command, option) && form_width(option) > width)
+            width = form_width(option);
+    }
     fprintf(to, "Options:\n");
-    for (i = 0; i < COUNT(options); i++) {
-        if (takes_option(command, &options[i]))
-            print_option(to, &options[i]);
+    for (i = 0; (option = option_at(i)) != NULL; i++) {
+        if (takes_option(command, option))
+            print_option(to, option, width);
     }
     fprintf(to, "\nExample: %s\n    %s\n", command->example, command->example_text);
 }
@@ -299,11 +328,11 @@ static const char *long_form(const char *word)
 }
 
 /* Takes one option and its argument. Returns false after a complaint. */
-static bool take_option(struct hb_ctl *ctl, struct line *line, const struct option **taken)
+static bool take_option(struct hb_ctl *ctl, struct line *line, const struct hb_option **taken)
 {
     const char *word = long_form(line->words[line->next++]) + 2;
     size_t size = strcspn(word, "=");
-    const struct option *option = find_option(word, size);
+    const struct hb_option *option = find_option(word, size);
     const char *value = word[size] == '=' ? word + size + 1 : NULL;
     void *field;
 
@@ -355,11 +384,11 @@ static bool find_named_command(struct hb_ctl *ctl)
         words = 2;
     }
     if (!ctl->command) {
-        /* "config" alone begins a command; "confg check" is near one. */
-        const char *nearest = nearest_command(ctl->arguments[0]);
+        /* "confg check" is near a command; "config" alone begins one. */
+        const char *nearest = words == 2 ? nearest_command(name) : NULL;
 
-        if (!nearest && words == 2)
-            nearest = nearest_command(name);
+        if (!nearest)
+            nearest = nearest_command(ctl->arguments[0]);
         refuse_word(ctl->err, "command", "", ctl->arguments[0], nearest, "halbachctl help");
         return false;
     }
@@ -368,7 +397,8 @@ static bool find_named_command(struct hb_ctl *ctl)
     return true;
 }
 
-static bool check_usage(struct hb_ctl *ctl, const struct option *const *taken, unsigned taken_count)
+static bool check_usage(struct hb_ctl *ctl, const struct hb_option *const *taken,
+                        unsigned taken_count)
 {
     const struct hb_command *command = ctl->command;
     unsigned i;
@@ -395,7 +425,7 @@ static bool check_usage(struct hb_ctl *ctl, const struct option *const *taken, u
 bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *status)
 {
     struct line line = {.words = argv, .count = argc, .next = 1};
-    const struct option *taken[16];
+    const struct hb_option *taken[32];
     unsigned taken_count = 0;
 
     *status = HB_EXIT_USAGE;

@@ -5,6 +5,7 @@
 #ifndef HB_CTL_COMMAND_LINE_H
 #define HB_CTL_COMMAND_LINE_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #include "ctl.h"
@@ -20,6 +21,18 @@ struct hb_command {
     const char *example_text; /* what the example does */
     int (*run)(const struct hb_ctl *ctl);
 };
+
+struct hb_option {
+    const char *name;     /* without the dashes */
+    const char *argument; /* NULL: a flag */
+    const char *summary;
+    size_t field; /* in struct hb_ctl: bool for flags, else const char * */
+    bool global;
+};
+
+/* The rows of `hash ...`, in hash_rows.c; both end with a row without a name. */
+extern const struct hb_command hb_hash_commands[];
+extern const struct hb_option hb_hash_option_rows[];
 
 /* Fills `ctl` (whose streams are set) from the command line. Returns true when there is a command
  * to run; else it has printed what was asked for (--version) or what is wrong, and `*status` is the

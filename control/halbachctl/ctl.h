@@ -23,6 +23,13 @@ enum hb_exit { HB_EXIT_OK = 0, HB_EXIT_FAILED = 1, HB_EXIT_USAGE = 2 };
 
 struct hb_command;
 
+/* Options of `hash ...`, as they were typed; NULL: not given. */
+struct hb_hash_options {
+    const char *backends, *change, *keys, *hashes, *algorithms, *hit, *seed, *vnodes, *table_size;
+    const char *count, *tokens, *space, *positions, *join, *leave, *failures, *kind, *out;
+    bool zones;
+};
+
 struct hb_ctl {
     struct hb_screen screen; /* standard output */
     FILE *err;
@@ -35,6 +42,7 @@ struct hb_ctl {
     const char *pool;
     const char *file, *old; /* configurations */
     bool json, wait, watch, all, down, traffic, help, version;
+    struct hb_hash_options hash;
 };
 
 struct hb_answer;
@@ -58,6 +66,13 @@ int hb_ctl_stats(const struct hb_ctl *ctl);
 int hb_ctl_drops(const struct hb_ctl *ctl);
 int hb_ctl_lookup(const struct hb_ctl *ctl);
 int hb_ctl_help(const struct hb_ctl *ctl);
+int hb_ctl_hash_compare(const struct hb_ctl *ctl);
+int hb_ctl_hash_balance(const struct hb_ctl *ctl);
+int hb_ctl_hash_owner(const struct hb_ctl *ctl);
+int hb_ctl_hash_prefer(const struct hb_ctl *ctl);
+int hb_ctl_hash_affected(const struct hb_ctl *ctl);
+int hb_ctl_hash_ring(const struct hb_ctl *ctl);
+int hb_ctl_hash_plot(const struct hb_ctl *ctl);
 
 /* `backends` may be NULL: then nothing is said about single ones. */
 void hb_show_status(const struct hb_screen *screen, const json_t *status, const json_t *backends);
@@ -73,5 +88,11 @@ void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const j
 void hb_show_drops(const struct hb_screen *screen, const json_t *answer, bool all);
 void hb_show_lookup(const struct hb_screen *screen, const json_t *answer, const char *client,
                     const char *vip, const char *protocol);
+void hb_show_hash_compare(const struct hb_screen *screen, const json_t *document);
+void hb_show_hash_balance(const struct hb_screen *screen, const json_t *document);
+void hb_show_hash_owner(const struct hb_screen *screen, const json_t *document);
+void hb_show_hash_prefer(const struct hb_screen *screen, const json_t *document);
+void hb_show_hash_affected(const struct hb_screen *screen, const json_t *document);
+void hb_show_hash_ring(const struct hb_screen *screen, const json_t *document);
 
 #endif

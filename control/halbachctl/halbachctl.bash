@@ -3,7 +3,7 @@
 
 _halbachctl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-    local command='' word skip=0 index socket=()
+    local command='' verb='' word skip=0 index socket=()
 
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
@@ -16,12 +16,22 @@ _halbachctl() {
             skip=1
         elif [[ $word != -* && -z $command ]]; then
             command=$word
+        elif [[ $command == hash && $word != -* && -z $verb ]]; then
+            verb=$word
         fi
     done
 
     case $previous in
-    --socket | --file | -f | --old)
+    --socket | --file | -f | --old | --backends | --keys | --out)
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        return
+        ;;
+    --kind)
+        mapfile -t COMPREPLY < <(compgen -W 'moves shares failures balance ring' -- "$current")
+        return
+        ;;
+    --algorithms)
+        mapfile -t COMPREPLY < <(compgen -W 'modulo ring ketama rendezvous skeleton jump maglev' -- "$current")
         return
         ;;
     --pool)
@@ -38,9 +48,13 @@ _halbachctl() {
         drain) options+=' --pool --wait' ;;
         undrain) options+=' --pool' ;;
         backends) options+=' --pool --down --traffic' ;;
-        plan | hash) options+=' --file --old' ;;
+        plan) options+=' --file' ;;
         stats) options+=' --watch' ;;
         drops) options+=' --all' ;;
+        hash)
+            # They are many, and the command knows them.
+            [[ -z $verb ]] || options=$(halbachctl help hash "$verb" 2>/dev/null | grep -o '^  --[a-z-]*')
+            ;;
         esac
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
         return
@@ -49,7 +63,12 @@ _halbachctl() {
     case $command in
     '' | help)
         mapfile -t COMPREPLY < <(compgen -W "$(halbachctl help 2>/dev/null |
-            awk '/^Commands:/ { inside = 1; next } NF == 0 { inside = 0 } inside { print $1 }')" -- "$current")
+            awk '/^Commands:/ { inside = 1; next } NF == 0 { inside = 0 } inside { print $1 }' | sort -u)" -- "$current")
+        ;;
+    hash)
+        if [[ $previous == hash ]]; then
+            mapfile -t COMPREPLY < <(compgen -W 'compare balance owner prefer affected ring plot plan' -- "$current")
+        fi
         ;;
     config)
         if [[ $previous == check ]]; then
@@ -57,9 +76,6 @@ _halbachctl() {
         else
             mapfile -t COMPREPLY < <(compgen -W check -- "$current")
         fi
-        ;;
-    hash)
-        mapfile -t COMPREPLY < <(compgen -W plan -- "$current")
         ;;
     drain | undrain)
         mapfile -t COMPREPLY < <(compgen -W "$(halbachctl "${socket[@]}" backends 2>/dev/null |
