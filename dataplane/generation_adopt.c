@@ -19,10 +19,8 @@
 #include "log.h"
 
 #define ADOPTION_LOG_NS UINT64_C(1000000000)
-#define GRACE_LOG_NS    UINT64_C(1000000000) /* then say who keeps us waiting */
-#define GRACE_LIMIT_NS                                                                             \
-    UINT64_C(10000000000) /* then go on; the old generation is kept for later                      \
-                           */
+#define GRACE_LOG_NS    UINT64_C(1000000000)  /* then say who keeps us waiting */
+#define GRACE_LIMIT_NS  UINT64_C(10000000000) /* then go on; the old one is kept for later */
 
 struct hb_adopted {
     struct hb_generation_head *head;
@@ -92,6 +90,11 @@ static enum hb_reject refuse_memory(struct hb_generation_fault *fault, const cha
     return fault->reason;
 }
 
+static int compare_vips(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct hb_vip));
+}
+
 /* The distinct VIPs of a checked blob. The caller frees them; NULL when memory is short. */
 static struct hb_vip *list_vips(const struct hb_generation_header *header, uint32_t *count)
 {
@@ -100,16 +103,16 @@ static struct hb_vip *list_vips(const struct hb_generation_header *header, uint3
     struct hb_vip *vips = calloc((size_t)header->services.count + 1, sizeof(*vips));
 
     *count = 0;
-    for (uint32_t i = 0; vips != NULL && i < header->services.count; i++) {
-        struct hb_vip vip = {.family = services[i].family};
-        uint32_t known = 0;
-
-        memcpy(vip.bytes, services[i].address, sizeof(vip.bytes));
-        while (known < *count && memcmp(&vips[known], &vip, sizeof(vip)) != 0)
-            known++;
-        if (known == *count)
-            vips[(*count)++] = vip;
+    if (vips == NULL)
+        return NULL;
+    for (uint32_t i = 0; i < header->services.count; i++) {
+        vips[i].family = services[i].family;
+        memcpy(vips[i].bytes, services[i].address, sizeof(vips[i].bytes));
     }
+    qsort(vips, header->services.count, sizeof(*vips), compare_vips);
+    for (uint32_t i = 0; i < header->services.count; i++)
+        if (*count == 0 || compare_vips(&vips[*count - 1], &vips[i]) != 0)
+            vips[(*count)++] = vips[i];
     return vips;
 }
 
