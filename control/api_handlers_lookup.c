@@ -97,6 +97,18 @@ static void explain(const struct hb_lookup_reply *reply, const struct hb_model_b
     }
 }
 
+/* What the dataplane can't say: it answers by the table, and the limit by the moment. */
+static void mention_bound(const struct hb_lookup_reply *reply, const struct hb_model_pool *pool,
+                          char *why, size_t size)
+{
+    size_t length = strlen(why);
+
+    if (pool->bounded_load != 0 && reply->slots != 0)
+        snprintf(why + length, size - length,
+                 "; pool %s bounds the load: a backend at its limit passes a new flow on",
+                 pool->name);
+}
+
 static void set_slot(json_t *answer, const struct hb_lookup_reply *reply,
                      const struct hb_model_backend *owner)
 {
@@ -116,10 +128,12 @@ static json_t *describe_reply(const struct hb_model *model, const struct hb_look
     const struct hb_model_backend *backend = hb_model_backend_by_id(model, reply->backend, NULL);
     const struct hb_model_backend *owner =
         hb_model_backend_by_id(model, reply->table_backend, NULL);
-    char why[256], hash[17];
+    char why[384], hash[17];
     json_t *answer;
 
     explain(reply, backend, owner, why, sizeof(why));
+    if (service != NULL)
+        mention_bound(reply, &model->pools[service->pool], why, sizeof(why));
     snprintf(hash, sizeof(hash), "%016" PRIx64, reply->hash);
     answer =
         json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:s}", "source",

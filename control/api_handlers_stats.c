@@ -31,6 +31,7 @@ static const struct {
     FIELD(flow_expiries),
     FIELD(flow_evictions),
     FIELD(flow_reselects),
+    FIELD(flow_overflows),
 #undef FIELD
 };
 

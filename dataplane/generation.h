@@ -31,6 +31,13 @@ struct hb_pool {
 };
 _Static_assert(sizeof(struct hb_pool) == 16, "four pools to a cache line");
 
+/* What a pool with bounded_load needs beside (bounded_load.h). All zero for the others. */
+struct hb_pool_bound {
+    const uint16_t *member; /* each backend id that owns a slot, once */
+    uint32_t members;
+    uint64_t weights; /* of all members */
+};
+
 struct hb_service {
     uint32_t id;   /* index of its counters */
     uint32_t pool; /* index into pools */
@@ -48,6 +55,7 @@ struct hb_backend {
     uint32_t incarnation;
     uint32_t pool;
     uint8_t bytes[HB_REWRITE_BYTES];
+    uint16_t weight; /* its part of a bounded load, never 0 */
 };
 _Static_assert(sizeof(struct hb_backend) == 128, "two cache lines");
 _Static_assert(offsetof(struct hb_backend, bytes) + 14 + 20 <= 64,
@@ -64,6 +72,7 @@ struct hb_generation {
     uint32_t reserved;
     struct hb_hash_key hash_key;
     uint64_t number;
+    const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
 };
 
 /* A flow's backend still serves it: the same incarnation, and not down. */

@@ -2,6 +2,7 @@
 /* See generation_build.h. */
 #include "generation_build.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 /* Where the parts of a generation stand in its one block of memory. */
 struct layout {
-    size_t services, pools, backends, map, bytes;
+    size_t services, pools, backends, map, bounds, members, bytes;
     uint32_t ids; /* largest backend id + 1 */
 };
 
@@ -27,6 +28,17 @@ static size_t place(size_t *end, size_t bytes)
     return at;
 }
 
+static bool bounds_a_pool(const struct hb_generation_header *header)
+{
+    const struct hb_pool_record *pools = records_of(header, &header->pools);
+
+    for (uint32_t i = 0; i < header->pools.count; i++) {
+        if (pools[i].bounded_load != 0)
+            return true;
+    }
+    return false;
+}
+
 static struct layout lay_out(const struct hb_generation_header *header)
 {
     const struct hb_backend_record *backends = records_of(header, &header->backends);
@@ -38,6 +50,10 @@ static struct layout lay_out(const struct hb_generation_header *header)
     layout.pools = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool));
     layout.backends = place(&layout.bytes, layout.ids * sizeof(struct hb_backend));
     layout.map = place(&layout.bytes, hb_service_map_bytes(header->services.count));
+    if (bounds_a_pool(header)) { /* a backend is a member of one pool at most */
+        layout.bounds = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool_bound));
+        layout.members = place(&layout.bytes, header->backends.count * sizeof(uint16_t));
+    }
     return layout;
 }
 
@@ -52,6 +68,28 @@ static void fill_backend(struct hb_backend *backend, const struct hb_backend_rec
     backend->incarnation = record->incarnation;
     backend->pool = record->pool;
     memcpy(backend->bytes, record->rewrite.bytes, sizeof(backend->bytes));
+    /* It counts only for one that owns slots, so that takes flows: its part can't be nothing. */
+    backend->weight = record->weight != 0 ? record->weight : 1;
+}
+
+/* The members of the pools that bound their load: whoever owns a slot. */
+static void fill_bounds(struct hb_pool_bound *bounds, uint16_t *member,
+                        const struct hb_generation_header *header, struct hb_table *const *tables,
+                        const struct hb_backend *backends)
+{
+    const struct hb_pool_record *records = records_of(header, &header->pools);
+
+    for (uint32_t i = 0; i < header->pools.count; i++) {
+        const uint16_t *ids;
+
+        if (records[i].bounded_load == 0 || records[i].table == HB_POOL_NO_TABLE)
+            continue;
+        ids = hb_table_ids(tables[records[i].table], &bounds[i].members);
+        bounds[i].member = memcpy(member, ids, bounds[i].members * sizeof(*ids));
+        member += bounds[i].members;
+        for (uint32_t id = 0; id < bounds[i].members; id++)
+            bounds[i].weights += backends[ids[id]].weight;
+    }
 }
 
 /* The generation of one node, in one block. */
@@ -101,6 +139,12 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
         .hash_key = header->hash_key,
         .number = header->number,
     };
+    if (layout.bounds != 0) {
+        struct hb_pool_bound *bounds = (void *)(block + layout.bounds);
+
+        fill_bounds(bounds, (void *)(block + layout.members), header, tables, backends);
+        generation->bounds = bounds;
+    }
     return generation;
 }
 

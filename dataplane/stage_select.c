@@ -8,6 +8,13 @@
  *
  * The entry is looked for once more here, because an earlier packet of the same burst may have made
  * it, and an insert in between may have taken the place that the look-up of stage_flow saw.
+ *
+ * Bounded load (bounded_load.h) is the one case in which the lookup table is not the last word: a
+ * flow whose backend is at its limit is passed on to another. Its next packets find that one by the
+ * entry alone, so only a flow that has an entry now is passed on; one that the cache has no room
+ * for goes to the owner of its slot, limit or not. So does one that begins with an ACK: it is a
+ * connection that was set up before, most likely on the owner (after a restart of the dataplane all
+ * of them are), and anybody else would answer it with a RST.
  */
 #include <rte_prefetch.h>
 
@@ -48,8 +55,36 @@ static void set_backend(const struct hb_batch *batch, struct hb_packet *packet, 
     rte_prefetch0(packet->backend);
 }
 
+/* Passes a flow on that is about to be counted for the owner of its slot, if its pool bounds the
+ * load and the owner is at its limit. Returns whether it did. */
+static __attribute__((noinline)) bool keep_bound(struct hb_batch *batch, struct hb_packet *packet)
+{
+    const struct hb_generation *generation = batch->generation;
+    struct hb_worker *worker = batch->worker;
+    uint32_t pool = generation->services[packet->service].pool;
+    uint16_t id;
+
+    if (generation->pools[pool].bounded_load == 0)
+        return false;
+    worker->bounded = worker->loads;
+    if (unlikely(!hb_loads_are_of(worker->loads, generation)))
+        hb_loads_enter(worker->loads, generation, worker->backends);
+    id = hb_bounded_choose(worker->loads, generation, worker->backends, pool, packet->flow.hash,
+                           packet->backend_id);
+    if (id == packet->backend_id)
+        return false;
+    worker->counters->flow_overflows++;
+    set_backend(batch, packet, id);
+    return true;
+}
+
+static inline bool is_bounded(const struct hb_batch *batch)
+{
+    return unlikely(batch->generation->bounds != NULL);
+}
+
 /* Moves an entry that does not decide any more to the backend just chosen. */
-static void move_entry(struct hb_batch *batch, const struct hb_packet *packet, hb_flow_ref entry)
+static void move_entry(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry)
 {
     struct hb_worker *worker = batch->worker;
     struct hb_flow_value old = hb_flow_table_get(worker->flows, entry);
@@ -61,14 +96,16 @@ static void move_entry(struct hb_batch *batch, const struct hb_packet *packet, h
     } else {
         worker->counters->flow_reselects++;
     }
+    hb_uncount_flow(worker, old.backend);
+    if (is_bounded(batch))
+        keep_bound(batch, packet);
     hb_flow_table_repoint(worker->flows, entry, packet->backend_id, packet->backend->incarnation);
     hb_flow_table_touch(worker->flows, entry, state, worker->now_ms);
-    hb_uncount_flow(worker, old.backend);
     hb_count_flow(worker, packet->backend_id);
     worker->backends[packet->backend_id].new_flows++;
 }
 
-static void count_insert(struct hb_batch *batch, const struct hb_packet *packet,
+static void count_insert(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry,
                          enum hb_flow_insert result, const struct hb_flow_value *displaced)
 {
     struct hb_worker *worker = batch->worker;
@@ -83,13 +120,16 @@ static void count_insert(struct hb_batch *batch, const struct hb_packet *packet,
         hb_uncount_flow(worker, displaced->backend);
     }
     worker->counters->flow_inserts++;
+    if (is_bounded(batch) && packet->event != HB_EVENT_ACK && keep_bound(batch, packet))
+        hb_flow_table_repoint(worker->flows, entry, packet->backend_id,
+                              packet->backend->incarnation);
     hb_count_flow(worker, packet->backend_id);
     worker->services[service_id(batch, packet)].new_flows++;
     worker->backends[packet->backend_id].new_flows++;
 }
 
 /* Remembers the flow. Returns its entry when there was one already, else HB_FLOW_NONE. */
-static hb_flow_ref remember(struct hb_batch *batch, const struct hb_packet *packet)
+static hb_flow_ref remember(struct hb_batch *batch, struct hb_packet *packet)
 {
     struct hb_worker *worker = batch->worker;
     struct hb_flow_value displaced, flow = {
@@ -106,7 +146,7 @@ static hb_flow_ref remember(struct hb_batch *batch, const struct hb_packet *pack
                                   &entry);
     if (result == HB_FLOW_EXISTED)
         return entry;
-    count_insert(batch, packet, result, &displaced);
+    count_insert(batch, packet, entry, result, &displaced);
     return HB_FLOW_NONE;
 }
 

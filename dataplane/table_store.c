@@ -151,6 +151,12 @@ uint32_t hb_table_slots(const struct hb_table *table)
     return table->slots;
 }
 
+const uint16_t *hb_table_ids(const struct hb_table *table, uint32_t *count)
+{
+    *count = table->ids_count;
+    return table->ids;
+}
+
 bool hb_table_store_find(void *context, const uint8_t digest[HB_DIGEST_SIZE],
                          struct hb_held_table *held)
 {

@@ -41,6 +41,9 @@ void hb_table_store_release(struct hb_table_store *store, struct hb_table *table
 const uint16_t *hb_table_owner(const struct hb_table *table, uint32_t node);
 uint32_t hb_table_slots(const struct hb_table *table);
 
+/* Each id that the slots name, once, in ascending order. Lives as long as the table is held. */
+const uint16_t *hb_table_ids(const struct hb_table *table, uint32_t *count);
+
 /* For hb_generation_limits: `context` is the store. */
 bool hb_table_store_find(void *context, const uint8_t digest[HB_DIGEST_SIZE],
                          struct hb_held_table *table);

@@ -34,7 +34,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
                                    uint32_t error_size)
 {
     struct hb_worker *worker;
-    void *flows = NULL;
+    void *flows = NULL, *loads = NULL;
 
     if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX ||
         config->flows6_max > config->flows_max) {
@@ -48,19 +48,23 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     if (worker != NULL)
         flows = allocate("hb_flows", hb_flow_table_bytes(config->flows_max, config->flows6_max),
                          config->numa_node);
-    if (flows == NULL) {
+    if (flows != NULL)
+        loads = allocate("hb_loads", sizeof(struct hb_loads), config->numa_node);
+    if (loads == NULL) {
         snprintf(error, error_size,
                  "worker %u: no memory for its flow cache of %" PRIu64 " entries (%zu MB on NUMA "
                  "node %u); reserve more hugepages, give EAL more memory (-m) or lower --flows",
                  config->index, config->flows_max,
                  hb_flow_table_bytes(config->flows_max, config->flows6_max) >> 20,
                  config->numa_node);
+        rte_free(flows);
         rte_free(worker);
         return NULL;
     }
     worker->config = *config;
     worker->flows =
         hb_flow_table_init(flows, config->flows_max, config->flows6_max, &config->timeouts);
+    worker->loads = loads;
     worker->punt_port = HB_NO_PORT;
     atomic_init(&worker->stop, false);
     /* Workers share the outer source address: they start counting far from one another. */
@@ -78,6 +82,7 @@ void hb_worker_destroy(struct hb_worker *worker)
 {
     if (worker == NULL)
         return;
+    rte_free(worker->loads);
     rte_free(worker->flows);
     rte_free(worker);
 }

@@ -15,6 +15,7 @@
 #include <rte_config.h>
 
 #include "batch.h"
+#include "bounded_load.h"
 #include "flow_table.h"
 #include "generation.h"
 #include "worker.h"
@@ -37,6 +38,7 @@ struct hb_worker {
     struct hb_service_counters *services; /* by service id; the same */
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
+    struct hb_loads *loads;               /* the same; `bounded` when in use */
     uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
 
     /* Written by any thread, once; read by the worker each turn. */
@@ -49,6 +51,7 @@ struct hb_worker {
     uint32_t idle_polls;         /* turns in a row that received nothing */
     uint32_t tx_pending;         /* bit mask of the ports whose buffer holds packets */
     uint16_t ipv4_id;            /* of the next outer IPv4 header that needs one */
+    struct hb_loads *bounded;    /* NULL until a pool bounds its load */
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;
@@ -69,11 +72,15 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms);
 static inline void hb_count_flow(struct hb_worker *worker, uint16_t backend)
 {
     worker->backends[backend].flows++;
+    if (unlikely(worker->bounded != NULL))
+        hb_loads_add(worker->bounded, backend);
 }
 
 static inline void hb_uncount_flow(struct hb_worker *worker, uint16_t backend)
 {
     worker->backends[backend].flows--;
+    if (unlikely(worker->bounded != NULL))
+        hb_loads_remove(worker->bounded, backend);
 }
 
 #endif

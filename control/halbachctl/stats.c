@@ -64,6 +64,7 @@ static void show_flows(const struct hb_screen *screen, const json_t *answer)
     uint64_t hits = hb_json_count(answer, "totals.flow_hits");
     uint64_t misses = hb_json_count(answer, "totals.flow_misses");
     uint64_t failures = hb_json_count(answer, "totals.flow_insert_failures");
+    uint64_t overflows = hb_json_count(answer, "totals.flow_overflows");
     struct hb_text texts[6];
 
     fprintf(screen->out, "\nFlow caches  %s of %s entries in use (%s)\n",
@@ -77,6 +78,10 @@ static void show_flows(const struct hb_screen *screen, const json_t *answer)
             hb_format_count(&texts[1], hb_json_count(answer, "totals.flow_expiries")),
             hb_format_count(&texts[2], hb_json_count(answer, "totals.flow_evictions")),
             hb_format_count(&texts[3], hb_json_count(answer, "totals.flow_reselects")));
+    if (overflows > 0)
+        fprintf(screen->out,
+                "Bounded load %s new flows passed on, their backend was at its limit\n",
+                hb_format_count(&texts[0], overflows));
     if (failures > 0) {
         hb_print(screen, HB_YELLOW,
                  "Full         %s flows found no room; give the dataplane more --flows",

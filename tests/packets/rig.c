@@ -88,6 +88,8 @@ struct generation_copy {
     struct hb_pool pools[RIG_POOLS];
     struct hb_backend backends[RIG_BACKENDS];
     uint16_t owner[RIG_POOLS][RIG_SLOTS];
+    struct hb_pool_bound bounds[RIG_POOLS];
+    uint16_t member[RIG_POOLS][RIG_BACKENDS];
     alignas(64) uint8_t map[8192];
 };
 
@@ -188,6 +190,7 @@ void add_backend(struct rig *rig, uint16_t id, uint32_t pool, uint8_t outer_fami
         .inner_max = outer_family == 6 ? 1460 : 1480,
         .incarnation = 1,
         .pool = pool,
+        .weight = 1,
     };
     backend->size = (uint8_t)write_rewrite(backend->bytes, outer_family, id);
 }
@@ -231,6 +234,27 @@ void add_service(struct rig *rig, uint8_t vip_family, uint8_t protocol, uint16_t
     rig->services++;
 }
 
+/* Who owns slots of a pool that bounds its load, and what they weigh. Returns whether it does. */
+static bool bind_pool(const struct rig *rig, struct generation_copy *copy, uint32_t pool)
+{
+    struct hb_pool_bound *bound = &copy->bounds[pool];
+
+    copy->pools[pool].bounded_load = rig->pool[pool].bounded_load;
+    if (rig->pool[pool].bounded_load == 0)
+        return false;
+    bound->member = copy->member[pool];
+    for (uint16_t id = 1; id < RIG_BACKENDS; id++) {
+        for (uint32_t slot = 0; slot < rig->pool[pool].slots; slot++) {
+            if (rig->pool[pool].owner[slot] != id)
+                continue;
+            copy->member[pool][bound->members++] = id;
+            bound->weights += rig->backend[id].weight;
+            break;
+        }
+    }
+    return true;
+}
+
 void publish(struct rig *rig)
 {
     struct generation_copy *copy = aligned_alloc(64, (sizeof(*copy) + 63) / 64 * 64);
@@ -260,6 +284,10 @@ void publish(struct rig *rig)
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         copy->generation.hash_key.word[i] *= UINT64_C(0x9e3779b97f4a7c15);
     assert_non_null(copy->generation.map);
+    for (uint32_t i = 0; i < RIG_POOLS; i++) {
+        if (bind_pool(rig, copy, i))
+            copy->generation.bounds = copy->bounds;
+    }
     copy->set.node[0] = &copy->generation;
     copy->before = rig->published;
     rig->published = copy;

@@ -49,6 +49,7 @@ struct rig {
     struct {
         uint16_t owner[RIG_SLOTS];
         uint32_t slots;
+        uint32_t bounded_load;
     } pool[RIG_POOLS];
     struct hb_backend backend[RIG_BACKENDS];
     uint64_t number;

@@ -314,6 +314,43 @@ static void test_status_names_the_algorithm(void **state)
     json_decref(json);
 }
 
+/* The dataplane answers a lookup by the table; a bound may have another say for a new flow. */
+static void test_lookup_mentions_the_bound(void **state)
+{
+    static const char *const bounds[] = {"", "    bounded_load: 0.25\n"};
+    struct scene *scene = *state;
+    struct hb_lookup_reply reply;
+
+    start_serving(scene);
+    for (int i = 0; i < 2; i++) {
+        json_t *json;
+        int status;
+
+        if (i > 0)
+            reload(scene, make_file(bounds[i], ONE TWO), 3);
+        ask(scene, "GET", "/v1/lookup?client=192.0.2.1:7&vip=192.0.2.10:80");
+        fake_receive(&scene->fake, HB_MSG_LOOKUP);
+        reply = (struct hb_lookup_reply){
+            .header = fake_header(&scene->fake, HB_MSG_LOOKUP_REPLY, sizeof(reply)),
+            .source = HB_LOOKUP_TABLE,
+            .slots = 251,
+            .slot = 17,
+            .table_backend = 1,
+            .backend = 1,
+        };
+        fake_send(&scene->fake, &reply, sizeof(reply), NULL, 0);
+        json = hear(scene, &status);
+        assert_int_equal(status, 200);
+        assert_string_equal(text_at(json, "why"),
+                            i == 0 ? "no worker has an entry for this flow; slot 17 of 251 belongs "
+                                     "to one"
+                                   : "no worker has an entry for this flow; slot 17 of 251 belongs "
+                                     "to one; pool web bounds the load: a backend at its limit "
+                                     "passes a new flow on");
+        json_decref(json);
+    }
+}
+
 /* --- a fleet --- */
 
 /* The digest that a balancer of the fleet shows with this file. */
@@ -384,6 +421,7 @@ int main(void)
         CASE(test_while_the_dataplane_is_away),
         CASE(test_jump_is_refused_arbitrary_removal),
         CASE(test_status_names_the_algorithm),
+        CASE(test_lookup_mentions_the_bound),
         CASE(test_two_controls_and_their_digests),
     };
 

@@ -71,6 +71,8 @@ static void everything_arrives_on_every_node(void **state)
     plan.backend[3].use = HB_BACKEND_DRAINING;
     plan.service[1].id = 12;
     plan.pool[1].bounded_load = 256;
+    plan.backend[2].weight = 65535;
+    plan.backend[3].weight = 0;
     built = build(&plan, store, &memory);
     assert_non_null(built);
     assert_null(built->set.node[2]);
@@ -85,6 +87,13 @@ static void everything_arrives_on_every_node(void **state)
         assert_int_equal(g->pools[1].owner[1], 900);
         assert_int_equal(g->pools[0].bounded_load, 0);
         assert_int_equal(g->pools[1].bounded_load, 256);
+        assert_int_equal(g->bounds[0].members, 0);
+        assert_int_equal(g->bounds[1].members, 2);
+        assert_int_equal(g->bounds[1].member[0], 3);
+        assert_int_equal(g->bounds[1].member[1], 900);
+        assert_int_equal(g->bounds[1].weights, 65535 + 1);
+        assert_int_equal(g->backends[3].weight, 65535);
+        assert_int_equal(g->backends[900].weight, 1); /* it owns slots, so it has a part */
         assert_int_equal(g->backends_count, 901);
         assert_int_equal(g->backends[0].use, 0);
         assert_int_equal(g->backends[899].use, 0);
@@ -95,6 +104,36 @@ static void everything_arrives_on_every_node(void **state)
         assert_false(hb_backend_serves(g, 900, 4));
         assert_int_equal(hb_service_map_find(g->map, &flow), 0);
     }
+    hb_generation_free(built, store, &memory.memory);
+    assert_int_equal(memory.out, 0);
+    hb_table_store_destroy(store);
+}
+
+/* Members are the owners of slots, whoever else is of the pool; a pool without a table has none. */
+static void only_owners_of_slots_are_members(void **state)
+{
+    struct test_memory memory;
+    struct hb_table_store *store;
+    struct blob_plan plan = blob_example();
+    uint16_t owner[13] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
+    struct hb_built_generation *built;
+
+    (void)state;
+    test_memory_init(&memory, 0x1);
+    store = hb_table_store_create(&memory.memory);
+    plan.pool[0].bounded_load = HB_BOUNDED_LOAD_MAX;
+    plan.pool[0].owner = owner;
+    plan.pool[blob_add_pool(&plan, "none", 0)].bounded_load = 1;
+    built = build(&plan, store, &memory);
+    assert_int_equal(built->set.node[0]->bounds[0].members, 1);
+    assert_int_equal(built->set.node[0]->bounds[0].member[0], 2);
+    assert_int_equal(built->set.node[0]->bounds[0].weights, 1);
+    assert_int_equal(built->set.node[0]->bounds[1].members, 0);
+    assert_int_equal(built->set.node[0]->bounds[2].members, 0);
+    hb_generation_free(built, store, &memory.memory);
+    plan.pool[0].bounded_load = plan.pool[2].bounded_load = 0;
+    built = build(&plan, store, &memory);
+    assert_null(built->set.node[0]->bounds);
     hb_generation_free(built, store, &memory.memory);
     assert_int_equal(memory.out, 0);
     hb_table_store_destroy(store);
@@ -219,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_arrives_on_every_node),
+        cmocka_unit_test(only_owners_of_slots_are_members),
         cmocka_unit_test(no_generation_shares_records_with_another),
         cmocka_unit_test(short_memory_leaves_the_old_generation_whole),
         cmocka_unit_test(lookups_tell_why),

@@ -339,7 +339,8 @@ static void test_stats(void **state)
         " \"tx_bytes\": 1680000, \"punted_packets\": 900, \"dropped_packets\": 100, \"flows\": 812,"
         " \"flows_max\": 1048576, \"flow_hits\": 19000, \"flow_misses\": 1000, \"flow_inserts\": "
         "1000,"
-        " \"flow_expiries\": 188, \"flow_evictions\": 0, \"flow_reselects\": 2},"
+        " \"flow_expiries\": 188, \"flow_evictions\": 0, \"flow_reselects\": 2,"
+        " \"flow_overflows\": 31},"
         " \"workers\": [{\"worker\": 0, \"lcore\": 1, \"generation\": 7, \"rx_packets\": 21000,"
         "  \"tx_packets\": 20000, \"punted_packets\": 900, \"dropped_packets\": 100, \"flows\": "
         "812}]}");
@@ -356,6 +357,7 @@ static void test_stats(void **state)
                     "Flow caches  812 of 1.0 M entries in use (0.1 %)\n"
                     "Lookups      19.0 k hits, 1000 misses (95.0 % hits)\n"
                     "Entries      1000 inserted, 188 expired, 0 evicted, 2 selected anew\n"
+                    "Bounded load 31 new flows passed on, their backend was at its limit\n"
                     "\n"
                     "WORKER  LCORE  GENERATION  RECEIVED  FORWARDED  PUNTED  DROPPED  FLOWS\n"
                     "     0      1           7    21.0 k     20.0 k     900      100    812\n");

@@ -54,6 +54,7 @@ static void a_held_table_lists_its_ids(void **state)
     struct hb_held_table held;
     struct hb_table *table;
     uint8_t digest[HB_DIGEST_SIZE];
+    uint32_t count;
 
     (void)state;
     test_memory_init(&memory, 0x2);
@@ -68,6 +69,8 @@ static void a_held_table_lists_its_ids(void **state)
     assert_int_equal(held.ids[0], 3);
     assert_int_equal(held.ids[1], 9);
     assert_int_equal(held.ids[2], 65535);
+    assert_ptr_equal(hb_table_ids(table, &count), held.ids);
+    assert_int_equal(count, 3);
     digest[0] ^= 1;
     assert_false(hb_table_store_find(store, digest, &held));
     hb_table_store_release(store, table);

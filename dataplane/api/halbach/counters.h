@@ -64,7 +64,8 @@ struct hb_worker_counters {
     uint64_t flow_reselects; /* an entry's backend was gone or down */
     uint64_t flows;          /* gauge: entries in use */
     uint64_t flows_max;      /* gauge: entries there are */
-    uint64_t reserved[5];
+    uint64_t flow_overflows; /* new flows passed on because their backend was at its limit */
+    uint64_t reserved[4];
     uint64_t drops[HB_DROPS_MAX]; /* by enum hb_drop_reason */
 };
 _Static_assert(sizeof(struct hb_worker_counters) % 64 == 0, "whole cache lines");

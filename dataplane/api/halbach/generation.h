@@ -92,9 +92,11 @@ _Static_assert(sizeof(struct hb_service_record) == 128, "two cache lines, no pad
  *
  *     ceil((HB_BOUNDED_LOAD_ONE + bounded_load) * m * w / (HB_BOUNDED_LOAD_ONE * W))
  *
- * of them. A full one passes the flow on to the owner of the next slot, and so on; when all are
- * full, the least loaded takes it. Summed over the workers no backend is above its bound by more
- * than one flow a worker, without a word between them. (V. Mirrokni, M. Thorup, M. Zadimoghaddam,
+ * of them. A full one passes the flow on to the owner of the next slot, and so on; when all within
+ * 256 slots are full, the least loaded of the pool takes it. Summed over the workers no backend is
+ * above its bound by more than one flow a worker, without a word between them. Only flows that get
+ * an entry are passed on, and only those that begin here: not a TCP flow whose first packet seen is
+ * an ACK. An owner's weight of 0 counts as 1. (V. Mirrokni, M. Thorup, M. Zadimoghaddam,
  * "Consistent Hashing with Bounded Loads", SODA 2018.)
  */
 struct hb_pool_record {
