@@ -74,6 +74,14 @@ static const struct hb_command commands[] = {
      "lookup table. IPv6 addresses stand in brackets. The protocol is tcp unless told otherwise.",
      "halbachctl lookup 203.0.113.9:40000 192.0.2.10:80", "which backend serves this client",
      hb_ctl_lookup},
+    {"doctor", "[INTERFACE | PCI-ADDRESS]...", 0, HB_ARGUMENTS_MAX, "",
+     "what on this machine costs the dataplane speed, and the remedy",
+     "Looks at hugepages, the CPUs of the running dataplane's workers (clock, isolation, "
+     "siblings),\n"
+     "and the NICs that are named (NUMA node, PCIe, ring size, mode of AF_XDP). Changes nothing "
+     "and\n"
+     "asks neither daemon. docs/benchmarking.md says why each of these matters.",
+     "halbachctl doctor eth0", "before measuring", hb_ctl_doctor},
     {"help", "[COMMAND]", 0, 2, "", "explain halbachctl, or one command", "",
      "halbachctl help drain", "how draining works", hb_ctl_help},
 };

@@ -65,6 +65,7 @@ int hb_ctl_config_check(const struct hb_ctl *ctl);
 int hb_ctl_stats(const struct hb_ctl *ctl);
 int hb_ctl_drops(const struct hb_ctl *ctl);
 int hb_ctl_lookup(const struct hb_ctl *ctl);
+int hb_ctl_doctor(const struct hb_ctl *ctl);
 int hb_ctl_help(const struct hb_ctl *ctl);
 int hb_ctl_hash_compare(const struct hb_ctl *ctl);
 int hb_ctl_hash_balance(const struct hb_ctl *ctl);
@@ -85,6 +86,7 @@ void hb_show_plan(const struct hb_screen *screen, const json_t *plan);
 /* `before`: the answer of `seconds` ago, for rates; or NULL. */
 void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const json_t *before,
                    double seconds);
+void hb_show_doctor(const struct hb_screen *screen, const json_t *findings);
 void hb_show_drops(const struct hb_screen *screen, const json_t *answer, bool all);
 void hb_show_lookup(const struct hb_screen *screen, const json_t *answer, const char *client,
                     const char *vip, const char *protocol);

@@ -70,6 +70,9 @@ _halbachctl() {
             mapfile -t COMPREPLY < <(compgen -W 'compare balance owner prefer affected ring plot plan' -- "$current")
         fi
         ;;
+    doctor)
+        mapfile -t COMPREPLY < <(compgen -W "$(ls /sys/class/net 2>/dev/null)" -- "$current")
+        ;;
     config)
         if [[ $previous == check ]]; then
             mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -2,7 +2,7 @@
 /*
  * bench_flow_table.c: the flow cache beside DPDK's rte_hash, on one core, in one run.
  *
- *     taskset -c 1 bench_flow_table -l 1 --in-memory --no-pci [-- FLOWS ...]
+ *     taskset -c 1 bench_flow_table -l 1 --in-memory --no-pci [-- [--json] FLOWS ...]
  *
  * Both hold the same IPv4 flows, established, and are asked for them at random in bursts of 64,
  * hashing included for both; keys are made before and lie in the nearest cache. rte_hash has
@@ -37,6 +37,7 @@ static const struct hb_hash_key hash_key = {
      UINT64_C(0x165667b19e3779f9), UINT64_C(0x27d4eb2f165667c5)}};
 static const struct hb_flow_timeouts timeouts = {3000, 3600000, 10000, 1000, 60000};
 static uint32_t cycles[BURSTS];
+static bool json; /* one object a line, for scripts/bench */
 static uint64_t random_state = 88172645463325252ULL;
 
 static uint32_t next_random(uint32_t below)
@@ -184,15 +185,24 @@ static void bench_own(uint32_t flows, uint32_t load)
     add_ns = time_inserts(table, flows - 8 * last, last);
     find_ns = time_find(table, flows, false, &second);
     stage_ns = time_find(table, flows, true, &second);
-    printf("  own, %2u %% load  find %5.1f ns, as the stage does it %5.1f (%.0f %% in the second "
-           "bucket); add (the last 2 %%) %5.1f;",
-           load, find_ns, stage_ns, 100 * second, add_ns);
+    if (!json)
+        printf(
+            "  own, %2u %% load  find %5.1f ns, as the stage does it %5.1f (%.0f %% in the second "
+            "bucket); add (the last 2 %%) %5.1f;",
+            load, find_ns, stage_ns, 100 * second, add_ns);
     full += hb_flow_table_used(table) != flows;
     start = rte_rdtsc();
     hb_flow_table_age(table, 1001 + 3600000, hb_flow_table_buckets(table), ignore, NULL);
     expire_ns = 1e9 * (double)(rte_rdtsc() - start) / flows / (double)rte_get_tsc_hz();
-    printf(" expire %4.1f; %4.1f bytes a flow, %4.1f with IPv6's eighth; lost %u\n", expire_ns,
-           (double)bytes4 / flows, (double)bytes / flows, full);
+    if (json)
+        printf("{\"table\": \"own\", \"flows\": %u, \"load_percent\": %u, \"find_ns\": %.2f, "
+               "\"stage_ns\": %.2f, \"second_percent\": %.1f, \"add_ns\": %.1f, "
+               "\"expire_ns\": %.2f, \"bytes\": %.2f, \"lost\": %u}\n",
+               flows, load, find_ns, stage_ns, 100 * second, add_ns, expire_ns,
+               (double)bytes4 / flows, full);
+    else
+        printf(" expire %4.1f; %4.1f bytes a flow, %4.1f with IPv6's eighth; lost %u\n", expire_ns,
+               (double)bytes4 / flows, (double)bytes / flows, full);
     rte_free(memory);
 }
 
@@ -241,8 +251,13 @@ static void bench_rte_hash(uint32_t flows)
         cycles[b] = (uint32_t)(rte_rdtsc() - start);
     }
     find_ns = median_ns(BURSTS, BURST);
-    printf("  rte_hash         find %5.1f ns;%39sadd (the last 2 %%) %5.1f; lost %u\n", find_ns, "",
-           add_ns, lost);
+    if (json)
+        printf("{\"table\": \"rte_hash\", \"flows\": %u, \"find_ns\": %.2f, \"add_ns\": %.1f, "
+               "\"lost\": %u}\n",
+               flows, find_ns, add_ns, lost);
+    else
+        printf("  rte_hash         find %5.1f ns;%39sadd (the last 2 %%) %5.1f; lost %u\n", find_ns,
+               "", add_ns, lost);
     rte_hash_free(hash);
 }
 
@@ -261,8 +276,13 @@ static void find_first_loss(uint32_t flows)
     table->limit = table->shelf[0].limit = places;
     while (insert(table, n, HB_FLOW_TCP_ESTABLISHED) != HB_FLOW_FULL)
         n++;
-    printf("  own, no limit    the first flow that finds no place comes at %.1f %% of the places\n",
-           100.0 * n / (double)places);
+    if (json)
+        printf("{\"table\": \"own\", \"flows\": %u, \"first_loss_percent\": %.2f}\n", flows,
+               100.0 * n / (double)places);
+    else
+        printf("  own, no limit    the first flow that finds no place comes at %.1f %% of the "
+               "places\n",
+               100.0 * n / (double)places);
     rte_free(memory);
 }
 
@@ -274,10 +294,15 @@ int main(int argc, char **argv)
     if (used < 0)
         return 1;
     argv = used + 1 < argc ? argv + used + 1 : usual;
+    if (*argv != NULL && strcmp(*argv, "--json") == 0) {
+        json = true;
+        argv = argv[1] != NULL ? argv + 1 : usual;
+    }
     for (; *argv != NULL; argv++) {
         uint32_t flows = (uint32_t)strtoul(*argv, NULL, 10);
 
-        printf("%u flows\n", flows);
+        if (!json)
+            printf("%u flows\n", flows);
         bench_own(flows, 50);
         bench_own(flows, 90);
         bench_rte_hash(flows);

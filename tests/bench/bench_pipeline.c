@@ -2,12 +2,16 @@
 /*
  * bench_pipeline.c: what the pipeline costs a packet, on one core, without a NIC.
  *
- *     taskset -c 1 bench_pipeline -l 1 --in-memory --no-pci [-- [--quick] [--stages] [case ...]]
+ *     taskset -c 1 bench_pipeline -l 1 --in-memory --no-pci [-- [--quick] [--json] [--stages] [case
+ * ...]]
  *
  * Only hb_pipeline_run is timed, burst by burst, not the making of packets. Packets are warm in the
  * nearer caches, as with a NIC that writes into them; the flows of a burst are drawn at random from
  * all. A run gives the median of its bursts, a row the median, least and greatest of several runs.
  * Cycles are those of the TSC. On a shared machine compare within one run.
+ *
+ * A case is a name from the list below, or KIND:FLOWS:FLOWS_MAX:VIPS:BACKENDS, such as
+ * tcp4:1000000:2000000:1:10. --json prints one object a line, for scripts/bench.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -29,7 +33,9 @@
 #define VIPS_MAX    1024
 #define FLOOD_FIRST 0x80000000u /* clients from here on are strangers */
 
-enum kind { TCP_V4, UDP_V4, TCP_V6, UDP_V6, NOT_VIP, DROP, FLOOD };
+enum kind { TCP_V4, UDP_V4, TCP_V6, UDP_V6, NOT_VIP, DROP, FLOOD, KINDS };
+static const char *const kinds[KINDS] = {"tcp4",    "udp4", "tcp6",     "udp6",
+                                         "not-vip", "drop", "syn-flood"};
 
 struct bench_case {
     const char *name;
@@ -37,30 +43,33 @@ struct bench_case {
     uint32_t flows;     /* established before */
     uint32_t flows_max; /* of the table */
     uint32_t vips, backends;
-    bool cold; /* packets come from memory, not from a cache */
+    bool cold;             /* packets come from memory, not from a cache */
+    uint32_t bounded_load; /* in 1/1024 */
 };
 
 static const struct bench_case cases[] = {
-    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false},
-    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false},
-    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false},
-    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false},
-    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false},
-    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false},
-    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false},
-    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false},
-    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true},
-    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true},
-    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false},
-    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false},
-    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false},
-    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false},
-    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false},
-    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false},
-    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false},
-    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false},
-    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false},
-    {"drop", DROP, 0, 4096, 1, 10, false},
+    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false, 0},
+    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false, 0},
+    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false, 0},
+    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false, 0},
+    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false, 0},
+    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false, 0},
+    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false, 0},
+    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false, 0},
+    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true, 0},
+    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true, 0},
+    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, 0},
+    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, 0},
+    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false, 0},
+    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false, 0},
+    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false, 0},
+    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false, 0},
+    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false, 0},
+    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false, 0},
+    {"syn-flood-bounded", FLOOD, 0, 1000000, 1, 10, false, 256},
+    {"syn-flood-bounded-tight", FLOOD, 0, 1000000, 1, 1000, false, 10},
+    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false, 0},
+    {"drop", DROP, 0, 4096, 1, 10, false, 0},
 };
 
 /* A frame that is copied for each packet, and where the client's number goes. */
@@ -282,10 +291,28 @@ static double in_ns(uint32_t burst_cycles)
     return 1e9 * burst_cycles / HB_BURST / (double)rte_get_tsc_hz();
 }
 
-static bool run_case(const struct bench_case *row, uint32_t runs, bool stages)
+static void print_row(const struct bench_case *row, const uint32_t *cycles, uint32_t runs)
 {
-    struct world_size size = {row->flows_max, row->vips, row->backends, 65537,
-                              row->cold ? WORLD_COLD : WORLD_PACKETS};
+    printf("%-28s %6.1f ns  (%.1f to %.1f)  %5.0f cycles", row->name, in_ns(cycles[runs / 2]),
+           in_ns(cycles[0]), in_ns(cycles[runs - 1]), (double)cycles[runs / 2] / HB_BURST);
+}
+
+static void print_json(const struct bench_case *row, const uint32_t *cycles, uint32_t runs)
+{
+    printf("{\"case\": \"%s\", \"kind\": \"%s\", \"flows\": %u, \"flows_max\": %u, "
+           "\"services\": %u, \"backends\": %u, \"cycles\": %.1f, \"ns\": [",
+           row->name, kinds[row->kind], row->flows, row->flows_max, 4 * row->vips, row->backends,
+           (double)cycles[runs / 2] / HB_BURST);
+    for (uint32_t i = 0; i < runs; i++)
+        printf("%s%.2f", i > 0 ? ", " : "", in_ns(cycles[i]));
+    printf("]");
+}
+
+static bool run_case(const struct bench_case *row, uint32_t runs, bool stages, bool json)
+{
+    struct world_size size = {
+        row->flows_max,   row->vips, row->backends, 65537, row->cold ? WORLD_COLD : WORLD_PACKETS,
+        row->bounded_load};
     struct world *world = world_make(&size);
     uint32_t cycles[RUNS_MAX];
     uint64_t found = 0;
@@ -311,15 +338,18 @@ static bool run_case(const struct bench_case *row, uint32_t runs, bool stages)
     for (uint32_t i = 0; i < runs; i++)
         cycles[i] = run_bursts(&load, BURSTS);
     qsort(cycles, runs, sizeof(cycles[0]), compare);
-    printf("%-28s %6.1f ns  (%.1f to %.1f)  %5.0f cycles", row->name, in_ns(cycles[runs / 2]),
-           in_ns(cycles[0]), in_ns(cycles[runs - 1]), (double)cycles[runs / 2] / HB_BURST);
+    if (json)
+        print_json(row, cycles, runs);
+    else
+        print_row(row, cycles, runs);
     if (row->flows > 0 && found < row->flows)
-        printf("  only %.2f %% of the flows fit", 100.0 * (double)found / row->flows);
+        printf(json ? ", \"fit_percent\": %.2f" : "  only %.2f %% of the flows fit",
+               100.0 * (double)found / row->flows);
     if (row->kind == FLOOD && row->flows > 0)
-        printf("  established flows lost: %lld",
+        printf(json ? ", \"established_lost\": %lld" : "  established flows lost: %lld",
                (long long)found - (long long)pass_all(&load, row->flows));
-    printf("\n");
-    if (stages) {
+    printf(json ? "}\n" : "\n");
+    if (stages && !json) {
         load.by_stage = true;
         run_bursts(&load, BURSTS);
         print_stages();
@@ -329,22 +359,34 @@ static bool run_case(const struct bench_case *row, uint32_t runs, bool stages)
     return true;
 }
 
-static bool is_asked_for(const char *name, char **asked)
+/* One of the list by its name, or one that is described by numbers. */
+static bool find_case(const char *text, struct bench_case *found)
 {
-    if (*asked == NULL)
-        return true;
-    for (; *asked != NULL; asked++) {
-        if (strcmp(*asked, name) == 0)
+    char kind[16];
+    int end = 0;
+
+    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (strcmp(cases[i].name, text) == 0) {
+            *found = cases[i];
             return true;
+        }
     }
-    return false;
+    *found = (struct bench_case){.name = text};
+    if (sscanf(text, "%15[^:]:%u:%u:%u:%u%n", kind, &found->flows, &found->flows_max, &found->vips,
+               &found->backends, &end) != 5 ||
+        text[end] != '\0' || found->vips < 1 || found->vips > VIPS_MAX || found->backends < 1)
+        return false;
+    while (found->kind < KINDS && strcmp(kinds[found->kind], kind) != 0)
+        found->kind++;
+    return found->kind < KINDS;
 }
 
 int main(int argc, char **argv)
 {
     int used = rte_eal_init(argc, argv);
+    bool stages = false, json = false;
     uint32_t runs = RUNS_MAX;
-    bool stages = false;
+    struct bench_case row;
 
     if (used < 0 || !world_open())
         return 1;
@@ -353,9 +395,19 @@ int main(int argc, char **argv)
             runs = 3;
         else if (strcmp(*argv, "--stages") == 0)
             stages = true;
+        else if (strcmp(*argv, "--json") == 0)
+            json = true;
     }
-    for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        if (is_asked_for(cases[i].name, argv) && !run_case(&cases[i], runs, stages))
+    for (uint32_t i = 0; *argv == NULL && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (!run_case(&cases[i], runs, stages, json))
+            return 1;
+    }
+    for (; *argv != NULL; argv++) {
+        if (!find_case(*argv, &row)) {
+            fprintf(stderr, "bench: there is no case '%s'\n", *argv);
+            return 1;
+        }
+        if (!run_case(&row, runs, stages, json))
             return 1;
     }
     rte_eal_cleanup();

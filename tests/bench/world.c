@@ -83,6 +83,18 @@ static void list_services(struct hb_service_record *records, struct hb_service *
     }
 }
 
+/* Every backend is a member. */
+static const struct hb_pool_bound *make_bound(uint32_t backends)
+{
+    struct hb_pool_bound *bound = need(sizeof(*bound));
+    uint16_t *member = need(backends * sizeof(*member));
+
+    for (uint32_t i = 0; i < backends; i++)
+        member[i] = (uint16_t)(i + 1);
+    *bound = (struct hb_pool_bound){.member = member, .members = backends, .weights = backends};
+    return bound;
+}
+
 static struct hb_generation *make_generation(const struct world_size *size)
 {
     struct hb_generation *generation = need(sizeof(*generation));
@@ -100,14 +112,16 @@ static struct hb_generation *make_generation(const struct world_size *size)
                                            .family = HB_FAMILY_IPV4,
                                            .port = SINK_PORT,
                                            .inner_max = 1480,
-                                           .incarnation = 1};
+                                           .incarnation = 1,
+                                           .weight = 1};
         backends[id].size = (uint8_t)write_rewrite(backends[id].bytes, 4, 1);
         backends[id].bytes[IP4_DESTINATION + 3] = (uint8_t)id;
         backends[id].bytes[IP4_DESTINATION + 2] = (uint8_t)(id >> 8);
     }
     for (uint32_t slot = 0; slot < size->slots; slot++)
         owner[slot] = (uint16_t)(1 + (slot * UINT64_C(2654435761) >> 7) % size->backends);
-    *pool_0 = (struct hb_pool){.owner = owner, .slots = size->slots};
+    *pool_0 =
+        (struct hb_pool){.owner = owner, .slots = size->slots, .bounded_load = size->bounded_load};
     *generation = (struct hb_generation){
         .map = hb_service_map_build(need(hb_service_map_bytes(4 * size->vips)), records,
                                     4 * size->vips, &duplicate),
@@ -118,6 +132,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
         .pools_count = 1,
         .backends_count = size->backends + 1,
         .number = 1,
+        .bounds = size->bounded_load != 0 ? make_bound(size->backends) : NULL,
     };
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         generation->hash_key.word[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -157,6 +172,9 @@ void world_free(struct world *world)
     for (uint32_t i = 0; i < world->packets; i++)
         rte_pktmbuf_free(world->stock[i]);
     hb_worker_destroy(world->worker);
+    if (world->generation->bounds != NULL)
+        rte_free((void *)(uintptr_t)world->generation->bounds->member);
+    rte_free((void *)(uintptr_t)world->generation->bounds);
     rte_free((void *)(uintptr_t)world->generation->map);
     rte_free((void *)(uintptr_t)world->generation->services);
     rte_free((void *)(uintptr_t)world->generation->pools->owner);

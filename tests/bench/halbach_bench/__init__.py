@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""scripts/bench: what it measures and how. One module a section; docs/benchmarking.md explains each."""
