@@ -66,7 +66,8 @@ static const char *name_of(const struct hb_model_backend *backend)
 }
 
 static void explain(const struct hb_lookup_reply *reply, const struct hb_model_backend *backend,
-                    const struct hb_model_backend *owner, char *why, size_t size)
+                    const struct hb_model_backend *owner, const struct hb_model_backend *previous,
+                    char *why, size_t size)
 {
     switch (reply->source) {
     case HB_LOOKUP_NO_SERVICE:
@@ -76,8 +77,14 @@ static void explain(const struct hb_lookup_reply *reply, const struct hb_model_b
         snprintf(why, size, "the pool has no usable backend; packets are dropped (no_backend)");
         break;
     case HB_LOOKUP_TABLE:
-        snprintf(why, size, "no worker has an entry for this flow; slot %u of %u belongs to %s",
-                 reply->slot, reply->slots, name_of(backend));
+        snprintf(why, size, "%s; slot %u of %u belongs to %s%s%s%s",
+                 reply->tracking == HB_TRACKING_OFF ||
+                         (reply->tracking == HB_TRACKING_CHANGED && !reply->unsettled)
+                     ? "such flows get no entry"
+                     : "no worker has an entry for this flow",
+                 reply->slot, reply->slots, name_of(backend),
+                 previous ? ", and an established connection goes to " : "",
+                 previous ? previous->name : "", previous ? ", who had it before" : "");
         break;
     case HB_LOOKUP_FLOW:
         snprintf(why, size,
@@ -131,7 +138,8 @@ static json_t *describe_reply(const struct hb_model *model, const struct hb_look
     char why[384], hash[17];
     json_t *answer;
 
-    explain(reply, backend, owner, why, sizeof(why));
+    explain(reply, backend, owner, hb_model_backend_by_id(model, reply->previous_backend, NULL),
+            why, sizeof(why));
     if (service != NULL)
         mention_bound(reply, &model->pools[service->pool], why, sizeof(why));
     snprintf(hash, sizeof(hash), "%016" PRIx64, reply->hash);

@@ -137,10 +137,11 @@ static json_t *describe_pools(const struct hb_model *model)
 
         json_array_append_new(
             pools,
-            json_pack("{s:s, s:s, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
+            json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
                       "algorithm", hb_algorithm_name(pool->algorithm), "table_size",
                       pool->table_size, "backends", pool->backends_count, "usable", pool->usable,
-                      "bounded_load", (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
+                      "unsettled", pool->owner ? pool->history.unsettled_count : 0, "bounded_load",
+                      (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
                       pool->owner ? hb_json_hex(pool->owners, sizeof(pool->owners)) : json_null(),
                       "last_change", describe_change(&pool->change), "warning",
                       describe_warning(pool)));
@@ -186,6 +187,7 @@ void hb_api_get_status(struct hb_api_call *call)
 
 void hb_api_get_services(struct hb_api_call *call)
 {
+    static const char *const tracking_names[HB_TRACKINGS] = {"all", "changed", "off"};
     const struct hb_model *model = call->control->model;
     json_t *services = json_array();
 
@@ -196,8 +198,9 @@ void hb_api_get_services(struct hb_api_call *call)
 
         json_array_append_new(
             services,
-            json_pack("{s:s, s:o, s:s, s:i, s:s, s:i, s:i, s:I, s:I, s:I, s:I}", "name",
-                      service->name, "vip", hb_json_address(&service->vip), "protocol",
+            json_pack("{s:s, s:s, s:o, s:s, s:i, s:s, s:i, s:i, s:I, s:I, s:I, s:I}", "name",
+                      service->name, "tracking", tracking_names[service->tracking], "vip",
+                      hb_json_address(&service->vip), "protocol",
                       hb_protocol_name(service->protocol), "port", service->port, "pool",
                       pool->name, "usable", pool->usable, "total", pool->backends_count, "packets",
                       (json_int_t)counts.packets, "bytes", (json_int_t)counts.bytes, "new_flows",

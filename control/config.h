@@ -64,7 +64,8 @@ struct hb_service_config {
     struct hb_address vip;
     uint8_t protocol; /* enum hb_protocol */
     uint16_t port;
-    uint32_t pool; /* index */
+    uint32_t pool;    /* index */
+    uint8_t tracking; /* enum hb_tracking */
     int line;
 };
 
@@ -75,6 +76,7 @@ struct hb_config {
     uint64_t table_seed;              /* derived from the seed, for table builders */
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
+    uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
     struct hb_pool_config *pools;
     uint32_t pools_count;
     struct hb_service_config *services;

@@ -105,9 +105,11 @@ enum hb_config_type {
     HB_CONFIG_LIST, /* of mappings */
 };
 
+#define HB_CONFIG_NOT_YET UINT32_MAX /* known, but not available in this version */
+
 struct hb_config_choice {
     const char *word;
-    uint32_t value; /* 0: known, but not available in this version */
+    uint32_t value;
 };
 
 struct hb_config_schema;

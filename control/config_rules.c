@@ -164,6 +164,26 @@ static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uin
         hb_config_warn(reader, pool->line, path, "no service uses it");
 }
 
+/* Bounded load places flows off their slots: only an entry knows where. */
+static void check_tracking(struct hb_config_reader *reader, uint32_t index)
+{
+    static const char *const names[HB_TRACKINGS] = {"all", "changed", "off"};
+    const struct hb_config *config = reader->config;
+    const struct hb_service_config *service = &config->services[index];
+    const struct hb_config_place *pool = hb_config_find_place(reader, &service->pool);
+    char path[HB_CONFIG_PATH];
+
+    if (service->tracking == HB_TRACKING_ALL || service->pool >= config->pools_count ||
+        pool == NULL || strcmp(pool->text, config->pools[service->pool].name) != 0 ||
+        config->pools[service->pool].bounded_load == 0)
+        return;
+    snprintf(path, sizeof(path), "services[%u].tracking", index);
+    hb_config_complain(reader, hb_config_line_of(reader, &service->tracking, service->line), path,
+                       "\"%s\", but its pool %s has bounded_load, which places flows off their "
+                       "slots and so needs \"all\"; change one of them",
+                       names[service->tracking], config->pools[service->pool].name);
+}
+
 /* ---- addresses with two meanings ---- */
 
 /* Reports `address` at `line` if it is one of the balancer's own tunnel sources. */
@@ -285,6 +305,8 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
     resolve_pools(reader, pools, sort_pools(config, pools), first_service);
     for (uint32_t i = 0; i < config->pools_count; i++)
         check_pool(reader, i, first_service[i]);
+    for (uint32_t i = 0; i < config->services_count; i++)
+        check_tracking(reader, i);
     check_addresses(reader, entries);
 free_all:
     free(entries);

@@ -28,28 +28,27 @@ static const struct hb_config_choice algorithms[] = {
 };
 
 static const struct hb_config_choice forwardings[] = {
-    {"ipip", HB_FORWARDING_IPIP},
-    {"gue", 0},
-    {"gre", 0},
-    {"vxlan", 0},
-    {"l2", 0},
-    {"l3dsr", 0},
-    {"nat", 0},
-    {NULL, 0},
+    {"ipip", HB_FORWARDING_IPIP}, {"gue", HB_CONFIG_NOT_YET},
+    {"gre", HB_CONFIG_NOT_YET},   {"vxlan", HB_CONFIG_NOT_YET},
+    {"l2", HB_CONFIG_NOT_YET},    {"l3dsr", HB_CONFIG_NOT_YET},
+    {"nat", HB_CONFIG_NOT_YET},   {NULL, 0},
 };
 
 static const struct hb_config_choice health_types[] = {
-    {"tcp", HB_HEALTH_TCP},
-    {"none", HB_HEALTH_NONE},
-    {"http", 0},
-    {"https", 0},
-    {"udp", 0},
-    {NULL, 0},
+    {"tcp", HB_HEALTH_TCP},       {"none", HB_HEALTH_NONE},   {"http", HB_CONFIG_NOT_YET},
+    {"https", HB_CONFIG_NOT_YET}, {"udp", HB_CONFIG_NOT_YET}, {NULL, 0},
 };
 
 static const struct hb_config_choice protocols[] = {
     {"tcp", HB_PROTOCOL_TCP},
     {"udp", HB_PROTOCOL_UDP},
+    {NULL, 0},
+};
+
+static const struct hb_config_choice trackings[] = {
+    {"all", HB_TRACKING_ALL},
+    {"changed", HB_TRACKING_CHANGED},
+    {"off", HB_TRACKING_OFF},
     {NULL, 0},
 };
 
@@ -142,6 +141,8 @@ static const struct hb_config_key service_keys[] = {
      .expected = "a port from 1 to 65535", .min = 1, .max = 65535, .required = true},
     {.name = "pool", .type = HB_CONFIG_REFERENCE, FIELD(struct hb_service_config, pool),
      .expected = "the name of a pool", .required = true},
+    {.name = "tracking", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, tracking),
+     .expected = "all, changed or off", .choices = trackings, .preset = HB_TRACKING_ALL},
 };
 
 static const struct hb_config_schema pool_schema = {
@@ -157,6 +158,8 @@ static const struct hb_config_key root_keys[] = {
      .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
      .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
+     .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
     {.name = "pools", .type = HB_CONFIG_LIST, FIELD(struct hb_config, pools),
      .count_offset = offsetof(struct hb_config, pools_count), .schema = &pool_schema,
      .expected = "a list of at least one pool", .max = HB_POOLS_MAX, .required = true},

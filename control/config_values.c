@@ -94,7 +94,7 @@ static bool read_duration(struct hb_config_reader *reader, const struct hb_confi
     static const struct {
         const char *name;
         uint32_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}};
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
     const char *text = scalar_text(node);
     uint64_t value, ms = 0;
     bool known = false;
@@ -102,7 +102,7 @@ static bool read_duration(struct hb_config_reader *reader, const struct hb_confi
     if (!take_digits(&text, &value))
         return complain_found(reader, key, node, path, "");
     if (*text == '\0')
-        return complain_found(reader, key, node, path, "; add a unit: ms, s or m");
+        return complain_found(reader, key, node, path, "; add a unit: ms, s, m or h");
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(text, units[i].name) == 0) {
             known = true;
@@ -241,7 +241,7 @@ static bool read_choice(struct hb_config_reader *reader, const struct hb_config_
     for (const struct hb_config_choice *choice = key->choices; choice->word != NULL; choice++) {
         if (strcmp(scalar_text(node), choice->word) != 0)
             continue;
-        if (choice->value == 0) {
+        if (choice->value == HB_CONFIG_NOT_YET) {
             hb_config_complain(reader, line_of(node), path,
                                "\"%s\" is not available in this version; expected %s", choice->word,
                                key->expected);

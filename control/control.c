@@ -68,6 +68,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
         hb_control_publish(control);
     if (control->state_dirty)
         hb_control_save(control);
+    hb_control_settle(control);
 }
 
 static void on_probe_changed(void *context, struct hb_model_pool *pool,
@@ -188,6 +189,11 @@ struct hb_control *hb_control_open(const struct hb_control_options *options)
         return NULL;
     }
     control->options = *options;
+    if (asprintf(&control->slots, "%s.slots", options->state) < 0) {
+        hb_log(HB_LOG_ERROR, "not enough memory to start");
+        free(control);
+        return NULL;
+    }
     control->started_ms = hb_now_ms();
     snprintf(control->dataplane.problem, sizeof(control->dataplane.problem), "not connected yet");
     signal(SIGPIPE, SIG_IGN);
@@ -243,5 +249,6 @@ void hb_control_close(struct hb_control *control)
     if (control->base != NULL)
         event_base_free(control->base);
     hb_config_free(control->first_config);
+    free(control->slots);
     free(control);
 }

@@ -38,6 +38,17 @@ struct hb_control_options {
     const char *state;     /* file */
 };
 
+/* The round of questions about settled slots (control_settle.c). */
+struct hb_settling {
+    bool under_way;
+    uint64_t next_ms;                 /* not before */
+    uint32_t pool;                    /* index of the one that was asked about */
+    uint32_t first;                   /* slot */
+    uint32_t settled;                 /* in this round */
+    uint8_t asked[HB_DIGEST_SIZE];    /* the table that serves */
+    uint8_t expected[HB_DIGEST_SIZE]; /* what the pool's has become by earlier answers */
+};
+
 /* What control knows of the dataplane, also after it has gone. */
 struct hb_dataplane_view {
     bool ever_connected;
@@ -69,11 +80,14 @@ struct hb_control {
     struct hb_publication publication;
     struct hb_plan plan; /* of what is wanted */
     struct hb_dataplane_view dataplane;
+    struct hb_settling settling;
     char problem[256]; /* of the last reconcile, "" when it went well */
     struct hb_api *api;
 
     bool state_dirty;
     int state_error; /* of the last attempt to save */
+    int slots_error; /* the same of the slot files */
+    char *slots;     /* their folder, beside the state file */
     uint64_t loaded_unix;
     uint64_t reloads;
     uint64_t reloads_refused;
@@ -109,6 +123,11 @@ uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id)
 /* Reads all tallies, so that they are fresh when the dataplane goes. */
 void hb_control_read_tallies(struct hb_control *control);
 
+/* --- control_settle.c --- */
+
+/* Every second: asks which unsettled slots have settled, when it is time to. */
+void hb_control_settle(struct hb_control *control);
+
 /* --- control_change.c --- */
 
 /* Makes the model from the first configuration, and everything that hangs on it. `blob` is what the
@@ -123,6 +142,10 @@ int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, js
 /* Drains or undrains all backends that are marked in `chosen` (by id) and saves the state file
  * before it returns. On an error of saving nothing has changed. */
 int hb_control_set_draining(struct hb_control *control, const bool *chosen, bool draining);
+
+/* Writes the slot files of pools whose history has changed. An error is logged once and holds
+ * nothing up: traffic goes before memory. */
+void hb_control_save_slots(struct hb_control *control);
 
 /* Writes the state file now; negative errno, logged once for each change of the error. */
 int hb_control_save(struct hb_control *control);

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "log.h"
 #include "notify.h"
+#include "slot_files.h"
 #include "take_over.h"
 
 int hb_control_save(struct hb_control *control)
@@ -32,6 +33,57 @@ int hb_control_save(struct hb_control *control)
                control->options.state, strerror(-error));
     control->state_error = error;
     return error;
+}
+
+void hb_control_save_slots(struct hb_control *control)
+{
+    int error = 0;
+
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        struct hb_model_pool *pool = &control->model->pools[p];
+        int result = pool->history.changed ? hb_slot_file_save(control->slots, pool) : 0;
+
+        pool->history.changed = pool->history.changed && result != 0;
+        error = result != 0 ? result : error;
+    }
+    if (error != 0 && error != control->slots_error)
+        hb_log(HB_LOG_ERROR,
+               "%s: the owners of slots cannot be saved: %s; check the folder's mode and free "
+               "space (tried again with the next change)",
+               control->slots, strerror(-error));
+    control->slots_error = error;
+}
+
+static void remember_owners(struct hb_model_pool *pool)
+{
+    bool *owns = calloc(HB_BACKENDS_MAX + 1, sizeof(*owns));
+
+    for (uint32_t slot = 0; owns != NULL && slot < pool->history.slots; slot++)
+        owns[pool->history.owner[slot]] = true;
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        pool->backends[b]->remembered = owns == NULL || owns[pool->backends[b]->id];
+    free(owns);
+}
+
+/* From what the dataplane serves where its generation carries it, else from the files. */
+static void take_over_slots(struct hb_control *control, const void *blob)
+{
+    struct hb_model *model = control->model;
+
+    hb_slot_files_prune(control->slots, model);
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        int error = hb_slot_file_load(control->slots, &model->pools[p], model->table_seed);
+
+        if (error != 0 && error != -ENOENT)
+            hb_log(HB_LOG_WARNING,
+                   "pool %s: the file with the owners of its slots is not usable (%s); it starts "
+                   "without it",
+                   model->pools[p].name, strerror(-error));
+    }
+    if (blob != NULL)
+        hb_take_over_tables(model, blob);
+    for (uint32_t p = 0; p < model->pools_count; p++)
+        remember_owners(&model->pools[p]);
 }
 
 void hb_control_backend_left(void *context, struct hb_model_backend *backend)
@@ -78,6 +130,7 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     }
     hb_model_release_unused(model);
     hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
+    take_over_slots(control, blob);
     hb_config_free(control->first_config);
     control->first_config = NULL;
     hb_state_clear(&control->known);
@@ -141,6 +194,7 @@ int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, js
     hb_control_sync(control);
     hb_control_publish(control);
     hb_control_save(control);
+    hb_slot_files_prune(control->slots, control->model);
     hb_log(HB_LOG_NOTICE, "%s: reloaded: services +%u -%u ~%u, backends +%u -%u ~%u",
            control->options.config, diff->services_added, diff->services_removed,
            diff->services_changed, diff->backends_added, diff->backends_removed,

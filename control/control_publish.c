@@ -67,6 +67,24 @@ static void note_changes(struct hb_control *control)
     }
 }
 
+/* Who has no flows that a change of a table could move. Who owned slots before control began, or
+ * while nobody counted, may have some. */
+static void note_unused(struct hb_control *control)
+{
+    bool counted = hb_publisher_counters(control->publisher) != NULL;
+
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        const struct hb_model_pool *pool = &control->model->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++) {
+            struct hb_model_backend *backend = pool->backends[b];
+
+            backend->unused = counted && !backend->remembered &&
+                              hb_control_backend_counts(control, backend).packets == 0;
+        }
+    }
+}
+
 void hb_control_publish(struct hb_control *control)
 {
     struct hb_port_list ports = {control->dataplane.hello.port, control->dataplane.hello.ports};
@@ -78,6 +96,7 @@ void hb_control_publish(struct hb_control *control)
     if (!control->started || !control->dataplane.ever_connected)
         return;
     hb_plan_clear(&control->plan);
+    note_unused(control);
     error = hb_reconcile(control->model, ports, &control->plan, problem, sizeof(problem));
     if (error != 0)
         snprintf(problem, sizeof(problem), "not enough memory to build a generation");
@@ -89,6 +108,7 @@ void hb_control_publish(struct hb_control *control)
     if (hb_publication_want(&control->publication, control->plan.content))
         control->state_dirty = true;
     note_changes(control);
+    hb_control_save_slots(control);
     send_if_due(control);
 }
 

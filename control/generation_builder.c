@@ -43,10 +43,11 @@ static uint64_t lay_out(const struct hb_plan *plan, const struct hb_held_tables 
     for (uint32_t t = 0; t < plan->tables_count; t++) {
         memcpy(tables[t].digest, plan->tables[t].digest, HB_DIGEST_SIZE);
         tables[t].slots = plan->tables[t].slots;
+        tables[t].flags = plan->tables[t].column.unsettled ? HB_TABLE_TWO_OWNERS : 0;
         if (is_held(held, tables[t].digest))
             continue;
         tables[t].offset = align(end);
-        end = tables[t].offset + (uint64_t)tables[t].slots * sizeof(uint16_t);
+        end = tables[t].offset + hb_table_body_bytes(tables[t].slots, tables[t].flags);
     }
     return align(end);
 }
@@ -55,6 +56,18 @@ static void copy_section(uint8_t *blob, struct hb_section section, const void *r
 {
     if (section.count > 0)
         memcpy(blob + section.offset, records, (size_t)section.count * section.record_size);
+}
+
+static void copy_body(uint8_t *body, const struct hb_plan_table *table)
+{
+    const struct hb_table_columns *column = &table->column;
+    size_t bytes = table->slots * sizeof(uint16_t), offset = hb_table_previous_offset(table->slots);
+
+    memcpy(body, column->owner, bytes);
+    if (column->unsettled == NULL)
+        return;
+    memcpy(body + offset, column->previous, bytes);
+    memcpy(body + 2 * offset, column->unsettled, hb_table_unsettled_bytes(table->slots));
 }
 
 int hb_generation_build(const struct hb_plan *plan, uint64_t number,
@@ -90,8 +103,7 @@ int hb_generation_build(const struct hb_plan *plan, uint64_t number,
     copy_section(out, header.tables, tables);
     for (uint32_t t = 0; t < plan->tables_count; t++) {
         if (tables[t].offset != 0)
-            memcpy(out + tables[t].offset, plan->tables[t].owner,
-                   tables[t].slots * sizeof(uint16_t));
+            copy_body(out + tables[t].offset, &plan->tables[t]);
     }
     header.checksum = XXH3_64bits(out, header.total_size);
     memcpy(out, &header, sizeof(header));

@@ -28,7 +28,7 @@ void hb_pool_clear(struct hb_model_pool *pool)
 {
     free(pool->backends);
     hb_table_input_free(pool->input);
-    free(pool->owner);
+    hb_history_clear(&pool->history);
     pool->backends = NULL;
     pool->backends_count = 0;
     pool->input = NULL;
@@ -66,6 +66,7 @@ void hb_model_drop(struct hb_model *model, struct hb_model_pool *pool, uint32_t 
     memmove(&pool->backends[index], &pool->backends[index + 1],
             (pool->backends_count - index - 1) * sizeof(*pool->backends));
     pool->backends_count--;
+    pool->members_left = true;
     hb_ids_release(model->backend_ids, hb_backend_key(key, pool->name, &backend->address));
     hb_backend_end(model, backend);
 }
@@ -118,14 +119,30 @@ static bool claim_all(struct hb_model *model)
     return true;
 }
 
+/* `id_of` has the pool's new ids by the old ones, where they differ. */
+static void renumber_history(struct hb_model_pool *pool, uint16_t *id_of)
+{
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        if (id_of[pool->backends[b]->id] == HB_BACKEND_NONE)
+            id_of[pool->backends[b]->id] = (uint16_t)pool->backends[b]->id;
+    hb_history_renumber(&pool->history, id_of);
+    memset(id_of, 0, (HB_BACKENDS_MAX + 1) * sizeof(*id_of));
+}
+
 int hb_model_assign_ids(struct hb_model *model)
 {
+    uint16_t *id_of = calloc(HB_BACKENDS_MAX + 1, sizeof(*id_of));
     char key[HB_ID_KEY_SIZE];
 
-    if (!claim_all(model))
+    if (id_of == NULL)
+        return -ENOMEM;
+    if (!claim_all(model)) {
+        free(id_of);
         return -ENOSPC;
+    }
     for (uint32_t p = 0; p < model->pools_count; p++) {
-        const struct hb_model_pool *pool = &model->pools[p];
+        struct hb_model_pool *pool = &model->pools[p];
+        bool any = false;
 
         for (uint32_t b = 0; b < pool->backends_count; b++) {
             struct hb_model_backend *backend = pool->backends[b];
@@ -135,11 +152,16 @@ int hb_model_assign_ids(struct hb_model *model)
 
             if (id == backend->id && incarnation == backend->incarnation)
                 continue;
+            id_of[backend->id] = (uint16_t)id;
+            any = any || id != backend->id;
             backend->id = id;
             backend->incarnation = incarnation;
             hb_backend_start_tally(model, backend);
         }
+        if (any)
+            renumber_history(pool, id_of);
     }
+    free(id_of);
     for (uint32_t s = 0; s < model->services_count; s++) {
         struct hb_model_service *service = &model->services[s];
         uint32_t id =

@@ -28,6 +28,7 @@
 #include "hashing/table_builder.h"
 #include "id_registry.h"
 #include "next_hop.h"
+#include "slot_history.h"
 #include "tally.h"
 
 struct hb_probe; /* probes.h */
@@ -42,7 +43,9 @@ struct hb_model_backend {
     char zone[HB_NAME_SIZE]; /* "": not said */
     uint32_t id;
     uint32_t incarnation;
-    bool leaving; /* no longer configured, serves until a new member can */
+    bool unused;     /* it has not forwarded a packet in any history that is known */
+    bool remembered; /* it owned slots before this control began */
+    bool leaving;    /* no longer configured, serves until a new member can */
     struct hb_backend_state state;
     char reason[96]; /* why the health is what it is, for people */
 
@@ -80,9 +83,11 @@ struct hb_model_pool {
 
     /* The table and what it was built from, so that it is rebuilt only when an input changed. */
     struct hb_table_input *input;
-    uint16_t *owner; /* NULL: no usable member */
+    const uint16_t *owner; /* of `history`; NULL: no usable member */
     uint32_t slots;
-    uint8_t digest[HB_DIGEST_SIZE];
+    struct hb_slot_history history; /* outlives the table */
+    bool members_left;              /* the history may name them yet */
+    uint8_t digest[HB_DIGEST_SIZE]; /* of all columns */
     uint8_t owners[HB_DIGEST_SIZE];
     uint32_t usable; /* members in the table */
     struct hb_pool_change change;
@@ -95,7 +100,8 @@ struct hb_model_service {
     struct hb_address vip;
     uint8_t protocol;
     uint16_t port;
-    uint32_t pool; /* index */
+    uint32_t pool;    /* index */
+    uint8_t tracking; /* enum hb_tracking */
     uint32_t id;
     struct hb_tally tally;
 };
@@ -115,6 +121,7 @@ struct hb_model {
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
+    uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;
 
@@ -148,8 +155,8 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
                    struct hb_model_diff *diff);
 
 /* Takes the ids that the registries hold for the model's keys, claiming what is missing. After ids
- * were merged from a dataplane's generation. -ENOSPC when ids ran out: then the model is as before.
- */
+ * were merged from a dataplane's generation. -ENOSPC when ids ran out, -ENOMEM: then the model is
+ * as before. */
 int hb_model_assign_ids(struct hb_model *model);
 
 /* Frees the ids of keys that the model does not have. After ids were taken over. */

@@ -181,6 +181,7 @@ static bool stage_services(struct stage *stage, const struct hb_config *config)
         service->vip = from->vip;
         service->protocol = from->protocol;
         service->port = from->port;
+        service->tracking = from->tracking;
         service->pool = from->pool; /* index in the file until commit */
         hb_service_key(key, &service->vip, service->protocol, service->port);
         known = hb_ids_find(model->service_ids, key);
@@ -290,6 +291,7 @@ static void commit_leavers(struct stage *stage, struct hb_model_pool *pool,
         hb_ids_release(stage->model->backend_ids,
                        hb_backend_key(key, old->name, &backend->address));
         hb_backend_end(stage->model, backend);
+        old->members_left = true;
     }
     if (leaving > 0) {
         pool->backends_count += leaving;
@@ -303,6 +305,9 @@ static void take_table(struct hb_model_pool *pool, struct hb_model_pool *old)
     pool->input = old->input;
     pool->owner = old->owner;
     pool->slots = old->slots;
+    pool->history = old->history;
+    pool->members_left = old->members_left;
+    memset(&old->history, 0, sizeof(old->history));
     pool->usable = old->usable;
     pool->change = old->change;
     memcpy(pool->digest, old->digest, sizeof(pool->digest));
@@ -354,7 +359,7 @@ static void commit_services(struct stage *stage, const struct hb_config *config)
 
         if (old == NULL)
             stage->diff->services_added++;
-        else if (strcmp(old->name, service->name) != 0 ||
+        else if (strcmp(old->name, service->name) != 0 || old->tracking != service->tracking ||
                  strcmp(model->pools[old->pool].name, pool) != 0)
             stage->diff->services_changed++;
         service->pool = stage->pool_at[service->pool];
@@ -436,5 +441,6 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->table_seed = config->table_seed;
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
+    model->settle_after_ms = config->settle_after_ms;
     return 0;
 }

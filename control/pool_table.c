@@ -144,7 +144,6 @@ int hb_table_input_build(const struct hb_table_input *input, struct hb_built_tab
         table->owner = build(&input->kind, &request, &error);
     }
     if (table->owner != NULL) {
-        hb_table_digest(table->owner, request.slots, table->digest);
         hb_table_owners_digest(table->owner, request.slots, members, request.count, table->owners);
     } else if (error != HB_TABLE_OK && error != HB_TABLE_NO_MEMORY) {
         hb_table_explain(&request, error, problem, size);
@@ -183,22 +182,86 @@ static void count_slots(struct hb_model_pool *pool)
     free(count);
 }
 
-static void replace(struct hb_model_pool *pool, struct hb_table_input *input,
-                    const struct hb_built_table *table)
+static void digest_columns(struct hb_model_pool *pool)
 {
-    bool first = pool->input == NULL;
+    struct hb_table_columns column = hb_history_columns(&pool->history);
 
-    if (!first && (pool->owner != NULL || table->owner != NULL))
-        pool->change = hb_pool_change_of(pool->owner, pool->slots, table->owner, input->kind.slots);
-    pool->changed = pool->owner != NULL || table->owner != NULL;
+    memset(pool->digest, 0, HB_DIGEST_SIZE);
+    if (pool->owner != NULL)
+        hb_table_columns_digest(&column, pool->slots, pool->digest);
+}
+
+/* By id: who has no flows. NULL: no memory. */
+static bool *list_unused(const struct hb_model_pool *pool)
+{
+    bool *unused = calloc(HB_BACKENDS_MAX + 1, sizeof(*unused));
+
+    for (uint32_t b = 0; unused != NULL && b < pool->backends_count; b++)
+        unused[pool->backends[b]->id] = pool->backends[b]->unused;
+    return unused;
+}
+
+static int follow(struct hb_model_pool *pool, uint16_t *owner, const struct hb_table_kind *kind)
+{
+    bool *unused = list_unused(pool);
+    int error = unused == NULL
+                    ? -ENOMEM
+                    : hb_history_follow(&pool->history, owner, kind->slots, kind->seed, unused);
+
+    free(unused);
+    return error;
+}
+
+/* Takes both over, or on -ENOMEM neither. */
+static int replace(struct hb_model_pool *pool, struct hb_table_input *input,
+                   const struct hb_built_table *table)
+{
+    bool first = pool->input == NULL, any = pool->owner != NULL || table->owner != NULL;
+    uint32_t slots = table->owner ? input->kind.slots : 0;
+    struct hb_pool_change change =
+        hb_pool_change_of(pool->owner, pool->slots, table->owner, input->kind.slots);
+
+    if (table->owner != NULL && follow(pool, table->owner, &input->kind) != 0)
+        return -ENOMEM;
+    if (!first && any)
+        pool->change = change;
+    pool->changed = any;
     hb_table_input_free(pool->input);
-    free(pool->owner);
     pool->input = input;
     pool->owner = table->owner;
-    pool->slots = table->owner ? input->kind.slots : 0;
-    memcpy(pool->digest, table->digest, HB_DIGEST_SIZE);
+    pool->slots = slots;
     memcpy(pool->owners, table->owners, HB_DIGEST_SIZE);
+    digest_columns(pool);
     count_slots(pool);
+    return 0;
+}
+
+int hb_pool_table_forget(struct hb_model_pool *pool)
+{
+    uint16_t *id_of;
+
+    if (!pool->members_left)
+        return 0;
+    id_of = calloc(HB_BACKENDS_MAX + 1, sizeof(*id_of));
+    if (id_of == NULL)
+        return -ENOMEM;
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        id_of[pool->backends[b]->id] = (uint16_t)pool->backends[b]->id;
+    hb_history_renumber(&pool->history, id_of);
+    digest_columns(pool);
+    pool->members_left = false;
+    free(id_of);
+    return 0;
+}
+
+uint32_t hb_pool_table_settle(struct hb_model_pool *pool, const uint64_t *bits, uint32_t first,
+                              uint32_t count)
+{
+    uint32_t settled = hb_history_settle(&pool->history, bits, first, count);
+
+    if (settled > 0)
+        digest_columns(pool);
+    return settled;
 }
 
 int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input, char *problem,
@@ -213,12 +276,15 @@ int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *inpu
         hb_table_input_free(input);
         return -ENOMEM;
     }
-    if (same) {
+    if (!same && replace(pool, input, &table) != 0) {
+        free(table.owner);
         hb_table_input_free(input);
-    } else {
-        memcpy(pool->problem, why, sizeof(why));
-        replace(pool, input, &table);
+        return -ENOMEM;
     }
+    if (same)
+        hb_table_input_free(input);
+    else
+        memcpy(pool->problem, why, sizeof(why));
     if (pool->problem[0] != '\0')
         snprintf(problem, size, "pool %s has no table: %s", pool->name, pool->problem);
     return 0;

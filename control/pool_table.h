@@ -54,13 +54,19 @@ bool hb_table_input_same(const struct hb_table_input *a, const struct hb_table_i
 
 struct hb_built_table {
     uint16_t *owner; /* NULL: no usable member, or it cannot be built; the caller's */
-    uint8_t digest[HB_DIGEST_SIZE];
     uint8_t owners[HB_DIGEST_SIZE];
 };
 /* 0 or -ENOMEM. When it cannot be built for another reason, `problem` says why; it is left alone
  * otherwise. */
 int hb_table_input_build(const struct hb_table_input *input, struct hb_built_table *table,
                          char *problem, size_t size);
+
+/* Makes the history forget backends that are no members any more, if any have left. -ENOMEM. */
+int hb_pool_table_forget(struct hb_model_pool *pool);
+
+/* Takes the marks of settled slots away: as hb_history_settle(). */
+uint32_t hb_pool_table_settle(struct hb_model_pool *pool, const uint64_t *bits, uint32_t first,
+                              uint32_t count);
 
 /* Takes `input` over. If it differs from what the pool's table was built from, builds the new
  * table, fills in digests, each backend's slots and pool->change, and sets pool->changed. -ENOMEM:

@@ -36,7 +36,7 @@ static void count_services(struct hb_preview *preview)
         }
         kept++;
         diff->services_changed +=
-            strcmp(old->name, new->name) != 0 ||
+            strcmp(old->name, new->name) != 0 || old->tracking != new->tracking ||
             strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
     }
     diff->services_added = config->services_count - kept;
@@ -88,7 +88,8 @@ void hb_preview_diff(struct hb_preview *preview)
     count_services(preview);
     preview->changed = preview->reseeded ||
                        hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
-                       hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0;
+                       hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
+                       config->settle_after_ms != model->settle_after_ms;
     for (uint32_t p = 0; p < preview->pools_count; p++) {
         const struct hb_preview_pool *pool = &preview->pools[p];
 

@@ -219,6 +219,9 @@ static void handle_reply(struct hb_publisher *publisher, struct hb_request *requ
     case HB_MSG_LOOKUP_REPLY:
         request->done(request->done_context, &received->message.lookup);
         break;
+    case HB_MSG_SETTLE_REPLY:
+        request->settled(request->done_context, &received->message.settle);
+        break;
     }
 }
 
@@ -444,6 +447,25 @@ int hb_publisher_lookup(struct hb_publisher *publisher, const struct hb_flow_key
         return -ENOMEM;
     request->message.lookup.flow = *flow;
     request->done = done;
+    request->done_context = context;
+    start_request(publisher, request);
+    return 0;
+}
+
+int hb_publisher_settle(struct hb_publisher *publisher, const struct hb_settle *settle,
+                        hb_settle_done done, void *context)
+{
+    struct hb_request *request;
+
+    if (publisher->state != READY)
+        return -ENOTCONN;
+    request = hb_request_new(HB_MSG_SETTLE);
+    if (!request)
+        return -ENOMEM;
+    memcpy(request->message.settle.digest, settle->digest, HB_DIGEST_SIZE);
+    request->message.settle.idle_ms = settle->idle_ms;
+    request->message.settle.first = settle->first;
+    request->settled = done;
     request->done_context = context;
     start_request(publisher, request);
     return 0;

@@ -68,6 +68,13 @@ int hb_publisher_offer(struct hb_publisher *publisher, const void *blob, size_t 
 int hb_publisher_lookup(struct hb_publisher *publisher, const struct hb_flow_key *flow,
                         hb_lookup_done done, void *context);
 
+typedef void (*hb_settle_done)(void *context,
+                               const struct hb_settle_reply *reply); /* NULL: no answer */
+
+/* Asks which slots have settled; header and sequence are filled in. As hb_publisher_lookup(). */
+int hb_publisher_settle(struct hb_publisher *publisher, const struct hb_settle *settle,
+                        hb_settle_done done, void *context);
+
 /* The mapped counters of the connected dataplane, or NULL. Valid until `disconnected`
  * returns. */
 const struct hb_counters_header *hb_publisher_counters(const struct hb_publisher *publisher);

@@ -15,6 +15,8 @@ static const struct {
                         sizeof(struct hb_publish_reply)},
     [HB_MSG_LOOKUP] = {sizeof(struct hb_lookup), HB_MSG_LOOKUP_REPLY,
                        sizeof(struct hb_lookup_reply)},
+    [HB_MSG_SETTLE] = {sizeof(struct hb_settle), HB_MSG_SETTLE_REPLY,
+                       sizeof(struct hb_settle_reply)},
 };
 
 void hb_requests_init(struct hb_requests *requests)
@@ -104,12 +106,15 @@ static void drop_list(struct hb_request_list *list)
 
     while ((request = STAILQ_FIRST(list)) != NULL) {
         hb_lookup_done done = request->done;
+        hb_settle_done settled = request->settled;
         void *context = request->done_context;
 
         STAILQ_REMOVE_HEAD(list, link);
         hb_request_free(request);
         if (done)
             done(context, NULL);
+        if (settled)
+            settled(context, NULL);
     }
 }
 

@@ -17,14 +17,16 @@
 struct hb_request {
     STAILQ_ENTRY(hb_request) link;
     struct hb_expected reply;
-    int passed_fd;       /* goes with the message, or -1; owned, closed once it is sent */
-    hb_lookup_done done; /* of a LOOKUP, else NULL */
+    int passed_fd;          /* goes with the message, or -1; owned, closed once it is sent */
+    hb_lookup_done done;    /* of a LOOKUP, else NULL */
+    hb_settle_done settled; /* of a SETTLE, else NULL */
     void *done_context;
     union {
         struct hb_message_header header;
         struct hb_hello hello;
         struct hb_publish publish;
         struct hb_lookup lookup;
+        struct hb_settle settle;
     } message; /* its header says its size */
 };
 STAILQ_HEAD(hb_request_list, hb_request);
@@ -37,8 +39,8 @@ struct hb_requests {
 void hb_requests_init(struct hb_requests *requests);
 bool hb_requests_empty(const struct hb_requests *requests);
 
-/* A request of type HELLO, PUBLISH or LOOKUP with its header filled in and the rest zero; NULL
- * without memory. */
+/* A request of type HELLO, PUBLISH, LOOKUP or SETTLE with its header filled in and the rest zero;
+ * NULL without memory. */
 struct hb_request *hb_request_new(uint16_t type);
 void hb_request_free(struct hb_request *request);
 
@@ -55,7 +57,7 @@ const struct hb_expected *hb_requests_expected(const struct hb_requests *request
 /* Takes the request that is answered now off the list; the caller frees it. */
 struct hb_request *hb_requests_pop(struct hb_requests *requests);
 
-/* Forgets all of them; lookups are told that there is no answer. */
+/* Forgets all of them; who asked is told that there is no answer. */
 void hb_requests_drop(struct hb_requests *requests);
 
 #endif

@@ -86,6 +86,8 @@ static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
     for (uint32_t b = 0; b < pool->backends_count; b++)
         update_rewrite(model, pool->backends[b], ports);
     settle_leaving(model, pool);
+    if (hb_pool_table_forget(pool) != 0)
+        return -ENOMEM;
     input = hb_table_input_new(&kind, pool->backends_count);
     if (input == NULL)
         return -ENOMEM;
@@ -106,7 +108,7 @@ static uint32_t plan_table(struct hb_plan *plan, const struct hb_model_pool *poo
             return t;
     }
     memcpy(table->digest, pool->digest, HB_DIGEST_SIZE);
-    table->owner = pool->owner;
+    table->column = hb_history_columns(&pool->history);
     table->slots = pool->slots;
     return plan->tables_count++;
 }
@@ -137,6 +139,7 @@ static void plan_service(struct hb_plan *plan, const struct hb_model_service *se
     record->family = service->vip.family;
     record->id = service->id;
     record->pool = service->pool;
+    record->tracking = service->tracking;
     memcpy(record->name, service->name, sizeof(record->name));
 }
 

@@ -32,11 +32,12 @@
 #include "model.h"
 #include "rewrite.h"
 
-/* One table of a plan; the slots belong to the model's pool and are valid until the next reconcile.
+/* One table of a plan; the columns belong to the model's pool and are valid until the next
+ * reconcile.
  */
 struct hb_plan_table {
     uint8_t digest[HB_DIGEST_SIZE];
-    const uint16_t *owner;
+    struct hb_table_columns column;
     uint32_t slots;
 };
 

@@ -37,6 +37,10 @@ void hb_take_over_blob_ids(struct hb_model *model, const void *blob);
 void hb_take_over_backends(struct hb_model *model, const void *blob, const struct hb_state *state,
                            bool drains, uint64_t now_ms, uint64_t now_unix);
 
+/* The histories of slots of pools that have no table yet, from the bodies that the blob carries.
+ * After hb_model_apply(). */
+void hb_take_over_tables(struct hb_model *model, const void *blob);
+
 /* Gives new ids to backends whose id the blob (or NULL) does not confirm although flows name it:
  * those flows are of a history that this control does not know. `in_use` says whether flows name an
  * id. Returns whether any was freed; then hb_model_assign_ids() follows. */

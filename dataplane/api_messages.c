@@ -16,6 +16,8 @@ static const struct request {
     {HB_MSG_HELLO, sizeof(struct hb_hello), "HELLO"},
     {HB_MSG_PUBLISH, sizeof(struct hb_publish), "PUBLISH"},
     {HB_MSG_LOOKUP, sizeof(struct hb_lookup), "LOOKUP"},
+    {HB_MSG_SETTLE, sizeof(struct hb_settle), "SETTLE"},
+    {HB_MSG_FLUSH, sizeof(struct hb_flush), "FLUSH"},
 };
 
 static __attribute__((format(printf, 3, 4))) int complain(int error, char *problem,

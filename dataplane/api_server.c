@@ -177,6 +177,26 @@ static void answer_lookup(struct hb_api_server *server, struct peer *peer,
     send_reply(server, peer, &reply, sizeof(reply), NULL, 0);
 }
 
+static void answer_settle(struct hb_api_server *server, struct peer *peer,
+                          const struct hb_settle *request)
+{
+    struct hb_settle_reply reply = {0};
+
+    server->handlers->settle(server->handlers->context, request, &reply);
+    hb_message_begin(&reply.header, HB_MSG_SETTLE_REPLY, sizeof(reply), request->header.sequence);
+    send_reply(server, peer, &reply, sizeof(reply), NULL, 0);
+}
+
+static void answer_flush(struct hb_api_server *server, struct peer *peer,
+                         const struct hb_message_header *request)
+{
+    struct hb_flush_reply reply = {0};
+
+    server->handlers->flush(server->handlers->context, &reply);
+    hb_message_begin(&reply.header, HB_MSG_FLUSH_REPLY, sizeof(reply), request->sequence);
+    send_reply(server, peer, &reply, sizeof(reply), NULL, 0);
+}
+
 /* Takes the file descriptors out of a received message: the first is returned (-1: none), the
  * others are closed. */
 static int take_fd(struct msghdr *message)
@@ -211,6 +231,7 @@ static bool serve_message(struct hb_api_server *server, struct peer *peer)
         struct hb_hello hello;
         struct hb_publish publish;
         struct hb_lookup lookup;
+        struct hb_settle settle;
         uint8_t bytes[HB_MESSAGE_MAX];
     } packet;
     union {
@@ -255,8 +276,12 @@ static bool serve_message(struct hb_api_server *server, struct peer *peer)
         answer_hello(server, peer, &packet.hello);
     else if (packet.header.type == HB_MSG_PUBLISH)
         answer_publish(server, peer, &packet.publish, fd);
-    else
+    else if (packet.header.type == HB_MSG_LOOKUP)
         answer_lookup(server, peer, &packet.lookup);
+    else if (packet.header.type == HB_MSG_SETTLE)
+        answer_settle(server, peer, &packet.settle);
+    else
+        answer_flush(server, peer, &packet.header);
     return peer->fd >= 0;
 }
 

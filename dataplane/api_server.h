@@ -27,6 +27,8 @@ struct hb_api_handlers {
     void (*publish)(void *context, const struct hb_publish *request, int fd,
                     struct hb_publish_reply *reply);
     void (*lookup)(void *context, const struct hb_lookup *request, struct hb_lookup_reply *reply);
+    void (*settle)(void *context, const struct hb_settle *request, struct hb_settle_reply *reply);
+    void (*flush)(void *context, struct hb_flush_reply *reply);
     void (*log)(void *context, const char *line);
 };
 

@@ -418,3 +418,18 @@ uint32_t hb_flow_table_age(struct hb_flow_table *table, uint32_t now_ms, uint32_
     table->used -= gone;
     return gone;
 }
+
+void hb_flow_table_flush(struct hb_flow_table *table, hb_flow_expired *expired, void *context)
+{
+    for (hb_flow_ref at = 0; at < table->bucket_count << 2; at++) {
+        struct hb_flow_value value;
+
+        if ((at & 3) == PLACES ||
+            (table->buckets[at >> 2].meta[at & 3] & HB_FLOW_META_STATE) == HB_FLOW_FREE)
+            continue;
+        value = hb_flow_table_get(table, at);
+        table->buckets[at >> 2].meta[at & 3] = HB_FLOW_FREE;
+        expired(context, &value);
+    }
+    table->shelf[0].used = table->shelf[1].used = table->used = 0;
+}

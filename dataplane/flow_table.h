@@ -185,4 +185,7 @@ typedef void hb_flow_expired(void *context, const struct hb_flow_value *value);
 uint32_t hb_flow_table_age(struct hb_flow_table *table, uint32_t now_ms, uint32_t buckets,
                            hb_flow_expired *expired, void *context);
 
+/* Takes all entries out, and tells each one's value. */
+void hb_flow_table_flush(struct hb_flow_table *table, hb_flow_expired *expired, void *context);
+
 #endif

@@ -14,6 +14,7 @@
 #define HB_DATAPLANE_GENERATION_H
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,13 @@ struct hb_pool {
 };
 _Static_assert(sizeof(struct hb_pool) == 16, "four pools to a cache line");
 
+/* What the pool's slots were before. `unsettled` is NULL when all of them have settled. */
+struct hb_pool_past {
+    const uint16_t *previous;  /* backend ids */
+    const uint64_t *unsettled; /* a bit a slot: see struct hb_table_record */
+    uint32_t *const *used;     /* by worker, who writes its own: see slot_uses.h; may be NULL */
+};
+
 /* What a pool with bounded_load needs beside (bounded_load.h). All zero for the others. */
 struct hb_pool_bound {
     const uint16_t *member; /* each backend id that owns a slot, once */
@@ -39,9 +47,12 @@ struct hb_pool_bound {
 };
 
 struct hb_service {
-    uint32_t id;   /* index of its counters */
+    uint16_t id;      /* index of its counters */
+    uint8_t tracking; /* enum hb_tracking; UDP: all or off, since there is no changed for it */
+    uint8_t reserved;
     uint32_t pool; /* index into pools */
 };
+_Static_assert(sizeof(struct hb_service) == 8, "eight services to a cache line");
 
 /* One backend by id. An id that this generation does not use has use == 0. The first cache line
  * holds all that forwarding over an IPv4 tunnel touches. */
@@ -65,15 +76,37 @@ struct hb_generation {
     const struct hb_service_map *map; /* from a packet to an index into services */
     const struct hb_service *services;
     const struct hb_pool *pools;
+    const struct hb_pool_past *past;   /* by pool; NULL: every slot of every pool has settled */
     const struct hb_backend *backends; /* indexed by id; entry 0 is "none" */
     uint32_t services_count;
     uint32_t pools_count;
     uint32_t backends_count; /* largest id + 1 */
-    uint32_t reserved;
+    bool selective;          /* some service does not track all its flows */
     struct hb_hash_key hash_key;
     uint64_t number;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
 };
+
+/* Serves the flows that it has; whether it gets new ones is the tables' business. */
+static inline bool hb_backend_is_in_use(const struct hb_backend *backend)
+{
+    return (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
+}
+
+/* The slot's mark and its previous owner, or false when it has settled. */
+static inline bool hb_slot_past(const struct hb_generation *generation, uint32_t pool,
+                                uint32_t slot, uint16_t *previous)
+{
+    const struct hb_pool_past *past;
+
+    if (generation->past == NULL)
+        return false;
+    past = &generation->past[pool];
+    if (past->unsettled == NULL || !hb_slot_is_unsettled(past->unsettled, slot))
+        return false;
+    *previous = past->previous[slot];
+    return true;
+}
 
 /* A flow's backend still serves it: the same incarnation, and not down. */
 static inline int hb_backend_serves(const struct hb_generation *generation, uint16_t id,
@@ -84,8 +117,7 @@ static inline int hb_backend_serves(const struct hb_generation *generation, uint
     if (id == HB_BACKEND_NONE || id >= generation->backends_count)
         return 0;
     backend = &generation->backends[id];
-    return backend->incarnation == incarnation &&
-           (backend->use == HB_BACKEND_ACTIVE || backend->use == HB_BACKEND_DRAINING);
+    return backend->incarnation == incarnation && hb_backend_is_in_use(backend);
 }
 
 #endif

@@ -162,6 +162,7 @@ static void swap_in(struct hb_adopted *adopted, struct hb_built_generation *buil
     if (adopted->current != NULL)
         adopted->retired[adopted->retired_count++] = adopted->current;
     adopted->current = built;
+    hb_generation_begin(built, hb_worker_clock_ms());
     atomic_store_explicit(&adopted->head->current, &built->set, memory_order_release);
     stored = now_ns();
     reply->adopt_ns = stored - start;
@@ -192,7 +193,7 @@ static enum hb_reject adopt_blob(struct hb_adopted *adopted, const void *blob,
     vips = list_vips(header, &vips_count);
     if (vips == NULL)
         return refuse_memory(fault, "no memory for the list of VIPs");
-    built = hb_generation_build(blob, adopted->store, adopted->memory);
+    built = hb_generation_build(blob, adopted->current, adopted->store, adopted->memory);
     if (built == NULL) {
         free(vips);
         return refuse_memory(fault, "no memory for the generation and its tables; reserve more "
@@ -316,6 +317,12 @@ const uint8_t *hb_adopted_content(const struct hb_adopted *adopted)
 int hb_adopted_fd(const struct hb_adopted *adopted)
 {
     return adopted->fd;
+}
+
+void hb_adopted_settle(const struct hb_adopted *adopted, const struct hb_settle *request,
+                       struct hb_settle_reply *reply)
+{
+    hb_generation_settle(adopted->current, request, hb_worker_clock_ms(), reply);
 }
 
 const struct hb_generation *hb_adopted_generation(const struct hb_adopted *adopted)

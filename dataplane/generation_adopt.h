@@ -40,6 +40,10 @@ const uint8_t *hb_adopted_content(const struct hb_adopted *adopted);
 /* Its memfd, or -1. Stays the adopter's. */
 int hb_adopted_fd(const struct hb_adopted *adopted);
 
+/* Answers SETTLE: all of *reply but its header. */
+void hb_adopted_settle(const struct hb_adopted *adopted, const struct hb_settle *request,
+                       struct hb_settle_reply *reply);
+
 /* As one of the workers sees it; NULL when there is none. */
 const struct hb_generation *hb_adopted_generation(const struct hb_adopted *adopted);
 

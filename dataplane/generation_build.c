@@ -10,7 +10,7 @@
 
 /* Where the parts of a generation stand in its one block of memory. */
 struct layout {
-    size_t services, pools, backends, map, bounds, members, bytes;
+    size_t services, pools, past, backends, map, bounds, members, bytes;
     uint32_t ids; /* largest backend id + 1 */
 };
 
@@ -48,6 +48,7 @@ static struct layout lay_out(const struct hb_generation_header *header)
         layout.ids = backends[header->backends.count - 1].id + 1;
     layout.services = place(&layout.bytes, header->services.count * sizeof(struct hb_service));
     layout.pools = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool));
+    layout.past = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool_past));
     layout.backends = place(&layout.bytes, layout.ids * sizeof(struct hb_backend));
     layout.map = place(&layout.bytes, hb_service_map_bytes(header->services.count));
     if (bounds_a_pool(header)) { /* a backend is a member of one pool at most */
@@ -55,6 +56,15 @@ static struct layout lay_out(const struct hb_generation_header *header)
         layout.members = place(&layout.bytes, header->backends.count * sizeof(uint16_t));
     }
     return layout;
+}
+
+static void fill_service(struct hb_service *service, const struct hb_service_record *record)
+{
+    service->id = (uint16_t)record->id;
+    service->pool = record->pool;
+    service->tracking = (uint8_t)record->tracking;
+    if (record->protocol == HB_PROTOCOL_UDP && record->tracking == HB_TRACKING_CHANGED)
+        service->tracking = HB_TRACKING_ALL; /* nothing tells the first datagram of a flow */
 }
 
 static void fill_backend(struct hb_backend *backend, const struct hb_backend_record *record)
@@ -74,17 +84,17 @@ static void fill_backend(struct hb_backend *backend, const struct hb_backend_rec
 
 /* The members of the pools that bound their load: whoever owns a slot. */
 static void fill_bounds(struct hb_pool_bound *bounds, uint16_t *member,
-                        const struct hb_generation_header *header, struct hb_table *const *tables,
-                        const struct hb_backend *backends)
+                        const struct hb_generation_header *header,
+                        const struct hb_pool_table *tables, const struct hb_backend *backends)
 {
     const struct hb_pool_record *records = records_of(header, &header->pools);
 
     for (uint32_t i = 0; i < header->pools.count; i++) {
         const uint16_t *ids;
 
-        if (records[i].bounded_load == 0 || records[i].table == HB_POOL_NO_TABLE)
+        if (records[i].bounded_load == 0 || tables[i].table == NULL)
             continue;
-        ids = hb_table_ids(tables[records[i].table], &bounds[i].members);
+        ids = hb_table_ids(tables[i].table, &bounds[i].members);
         bounds[i].member = memcpy(member, ids, bounds[i].members * sizeof(*ids));
         member += bounds[i].members;
         for (uint32_t id = 0; id < bounds[i].members; id++)
@@ -94,7 +104,7 @@ static void fill_bounds(struct hb_pool_bound *bounds, uint16_t *member,
 
 /* The generation of one node, in one block. */
 static struct hb_generation *build_node(const struct hb_generation_header *header,
-                                        struct hb_table *const *tables,
+                                        const struct hb_pool_table *tables,
                                         const struct hb_node_memory *memory, uint32_t node)
 {
     const struct hb_service_record *service_records = records_of(header, &header->services);
@@ -105,25 +115,35 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
     struct hb_generation *generation = (void *)block;
     struct hb_service *services;
     struct hb_pool *pools;
+    struct hb_pool_past *past;
     struct hb_backend *backends;
+    bool unsettled = false, selective = false;
     uint32_t duplicate;
 
     if (block == NULL)
         return NULL;
     services = (void *)(block + layout.services);
     pools = (void *)(block + layout.pools);
+    past = (void *)(block + layout.past);
     backends = (void *)(block + layout.backends);
-    for (uint32_t i = 0; i < header->services.count; i++)
-        services[i] = (struct hb_service){service_records[i].id, service_records[i].pool};
+    for (uint32_t i = 0; i < header->services.count; i++) {
+        fill_service(&services[i], &service_records[i]);
+        selective |= services[i].tracking != HB_TRACKING_ALL;
+    }
     for (uint32_t i = 0; i < header->pools.count; i++) {
-        const struct hb_table *table;
+        struct hb_table_columns column;
 
         pools[i].bounded_load = pool_records[i].bounded_load;
-        if (pool_records[i].table == HB_POOL_NO_TABLE)
+        if (tables[i].table == NULL)
             continue;
-        table = tables[pool_records[i].table];
-        pools[i].owner = hb_table_owner(table, node);
-        pools[i].slots = hb_table_slots(table);
+        column = hb_table_on_node(tables[i].table, node);
+        pools[i].owner = column.owner;
+        pools[i].slots = hb_table_slots(tables[i].table);
+        if (column.unsettled == NULL)
+            continue;
+        past[i] = (struct hb_pool_past){column.previous, column.unsettled,
+                                        tables[i].uses != NULL ? tables[i].uses->used : NULL};
+        unsettled = true;
     }
     for (uint32_t i = 0; i < header->backends.count; i++)
         fill_backend(&backends[backend_records[i].id], &backend_records[i]);
@@ -132,10 +152,12 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
                                     &duplicate),
         .services = services,
         .pools = pools,
+        .past = unsettled ? past : NULL,
         .backends = backends,
         .services_count = header->services.count,
         .pools_count = header->pools.count,
         .backends_count = layout.ids,
+        .selective = selective,
         .hash_key = header->hash_key,
         .number = header->number,
     };
@@ -148,32 +170,82 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
     return generation;
 }
 
-struct hb_built_generation *hb_generation_build(const void *blob, struct hb_table_store *store,
+static bool take_tables(struct hb_built_generation *built,
+                        const struct hb_generation_header *header, struct hb_table_store *store)
+{
+    const struct hb_table_record *records = records_of(header, &header->tables);
+
+    for (uint32_t i = 0; i < header->tables.count; i++) {
+        const void *body =
+            records[i].offset == 0 ? NULL : (const uint8_t *)header + records[i].offset;
+
+        built->tables[i] = hb_table_store_take(store, &records[i], body);
+        if (built->tables[i] == NULL)
+            return false;
+        built->tables_count++;
+    }
+    return true;
+}
+
+/* The notes about a pool's unsettled slots: those of the generation before, if they fit. */
+static struct hb_slot_uses *take_uses(const struct hb_built_generation *before, const char *pool,
+                                      uint32_t slots, const struct hb_node_memory *memory)
+{
+    for (uint32_t i = 0; before != NULL && i < before->pools_count; i++) {
+        struct hb_slot_uses *uses = before->pools[i].uses;
+
+        if (uses == NULL || uses->slots != slots ||
+            memcmp(uses->pool, pool, sizeof(uses->pool)) != 0)
+            continue;
+        uses->holders++;
+        return uses;
+    }
+    return hb_slot_uses_create(memory, pool, slots);
+}
+
+/* Without memory for notes a pool goes on without: it does not settle until a later generation
+ * finds some. That is no reason to refuse a change. */
+static void take_pools(struct hb_built_generation *built, const struct hb_generation_header *header,
+                       const struct hb_built_generation *before,
+                       const struct hb_node_memory *memory)
+{
+    const struct hb_pool_record *records = records_of(header, &header->pools);
+    const struct hb_table_record *tables = records_of(header, &header->tables);
+
+    for (uint32_t i = 0; i < header->pools.count; i++) {
+        struct hb_pool_table *pool = &built->pools[i];
+        const struct hb_table_record *table;
+
+        built->pools_count++;
+        if (records[i].table == HB_POOL_NO_TABLE)
+            continue;
+        table = &tables[records[i].table];
+        pool->table = built->tables[records[i].table];
+        if ((table->flags & HB_TABLE_TWO_OWNERS) == 0)
+            continue;
+        pool->uses = take_uses(before, records[i].name, table->slots, memory);
+    }
+}
+
+struct hb_built_generation *hb_generation_build(const void *blob,
+                                                const struct hb_built_generation *before,
+                                                struct hb_table_store *store,
                                                 const struct hb_node_memory *memory)
 {
     const struct hb_generation_header *header = blob;
-    const struct hb_table_record *records = records_of(header, &header->tables);
     struct hb_built_generation *built = calloc(1, sizeof(*built));
 
     if (built == NULL)
         return NULL;
     built->tables = calloc((size_t)header->tables.count + 1, sizeof(struct hb_table *));
-    if (built->tables == NULL)
+    built->pools = calloc((size_t)header->pools.count + 1, sizeof(*built->pools));
+    if (built->tables == NULL || built->pools == NULL || !take_tables(built, header, store))
         goto fail;
-    for (uint32_t i = 0; i < header->tables.count; i++) {
-        const uint16_t *owner = records[i].offset == 0
-                                    ? NULL
-                                    : (const void *)((const uint8_t *)blob + records[i].offset);
-
-        built->tables[i] = hb_table_store_take(store, records[i].digest, owner, records[i].slots);
-        if (built->tables[i] == NULL)
-            goto fail;
-        built->tables_count++;
-    }
+    take_pools(built, header, before, memory);
     for (uint32_t node = 0; node < HB_NODES_MAX; node++) {
         if ((memory->nodes >> node & 1) == 0)
             continue;
-        built->set.node[node] = build_node(header, built->tables, memory, node);
+        built->set.node[node] = build_node(header, built->pools, memory, node);
         if (built->set.node[node] == NULL || built->set.node[node]->map == NULL)
             goto fail;
     }
@@ -193,6 +265,53 @@ void hb_generation_free(struct hb_built_generation *built, struct hb_table_store
         memory->release(memory->context, (void *)(uintptr_t)built->set.node[node]);
     for (uint32_t i = 0; i < built->tables_count; i++)
         hb_table_store_release(store, built->tables[i]);
+    for (uint32_t i = 0; i < built->pools_count; i++)
+        hb_slot_uses_release(built->pools[i].uses, memory);
     free(built->tables);
+    free(built->pools);
     free(built);
+}
+
+static struct hb_table_columns any_columns(const struct hb_table *table)
+{
+    struct hb_table_columns columns = {0};
+
+    for (uint32_t node = 0; node < HB_NODES_MAX && columns.owner == NULL; node++)
+        columns = hb_table_on_node(table, node);
+    return columns;
+}
+
+void hb_generation_begin(const struct hb_built_generation *built, uint32_t now_ms)
+{
+    for (uint32_t i = 0; i < built->pools_count; i++) {
+        struct hb_table_columns columns;
+
+        if (built->pools[i].uses == NULL)
+            continue;
+        columns = any_columns(built->pools[i].table);
+        hb_slot_uses_begin(built->pools[i].uses, &columns, now_ms);
+    }
+}
+
+/* Pools whose tables are alike in every byte would need the marks of both. */
+void hb_generation_settle(const struct hb_built_generation *built, const struct hb_settle *request,
+                          uint32_t now_ms, struct hb_settle_reply *reply)
+{
+    reply->first = request->first & ~UINT32_C(63);
+    for (uint32_t i = 0; built != NULL && i < built->pools_count; i++) {
+        const struct hb_pool_table *pool = &built->pools[i];
+        uint64_t idle[HB_SETTLE_WORDS];
+
+        if (pool->uses == NULL || reply->first >= pool->uses->slots ||
+            memcmp(hb_table_content(pool->table), request->digest, HB_DIGEST_SIZE) != 0)
+            continue;
+        hb_slot_uses_idle(pool->uses, now_ms, request->idle_ms, reply->first, idle,
+                          HB_SETTLE_WORDS);
+        for (uint32_t word = 0; word < HB_SETTLE_WORDS; word++)
+            reply->idle[word] = reply->known ? reply->idle[word] & idle[word] : idle[word];
+        reply->known = 1;
+        reply->count = pool->uses->slots - reply->first;
+        if (reply->count > HB_SETTLE_WORDS * 64)
+            reply->count = HB_SETTLE_WORDS * 64;
+    }
 }

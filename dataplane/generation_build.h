@@ -10,7 +10,9 @@
 #define HB_DATAPLANE_GENERATION_BUILD_H
 
 #include "generation.h"
+#include "halbach/protocol.h"
 #include "node_memory.h"
+#include "slot_uses.h"
 #include "table_store.h"
 #include "worker.h"
 
@@ -19,12 +21,30 @@ struct hb_built_generation {
     struct hb_generation_set set; /* what the workers get */
     struct hb_table **tables;     /* taken from the store, in the order of the blob */
     uint32_t tables_count;
+    struct hb_pool_table *pools; /* in the order of the blob */
+    uint32_t pools_count;
 };
 
-/* `blob` has passed hb_generation_check. Returns NULL when memory is short; nothing is left behind.
- */
-struct hb_built_generation *hb_generation_build(const void *blob, struct hb_table_store *store,
+/* What the main lcore needs to know of a pool's table. */
+struct hb_pool_table {
+    const struct hb_table *table; /* NULL: the pool has none */
+    struct hb_slot_uses *uses;    /* NULL: all slots have settled, or no memory for it */
+};
+
+/* `blob` has passed hb_generation_check. `before` is the generation that serves, or NULL: pools
+ * that stay unsettled go on with its notes. Returns NULL when memory is short; nothing is left
+ * behind. */
+struct hb_built_generation *hb_generation_build(const void *blob,
+                                                const struct hb_built_generation *before,
+                                                struct hb_table_store *store,
                                                 const struct hb_node_memory *memory);
+
+/* It is about to be adopted, at this time of the workers' clock. */
+void hb_generation_begin(const struct hb_built_generation *built, uint32_t now_ms);
+
+/* Answers SETTLE from the generation that serves. Fills all of *reply but its header. */
+void hb_generation_settle(const struct hb_built_generation *built, const struct hb_settle *request,
+                          uint32_t now_ms, struct hb_settle_reply *reply);
 
 /* Frees it and gives its tables back. No worker may read it any more. NULL is allowed. */
 void hb_generation_free(struct hb_built_generation *built, struct hb_table_store *store,

@@ -258,10 +258,13 @@ static enum hb_reject check_services(struct hb_check *c)
             return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, id,
                                   "id %u follows id %u; records must be sorted by unique ids",
                                   service->id, services(c)[i - 1].id);
-        if (service->flags != 0 || !is_zero(service->reserved, sizeof(service->reserved)))
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, flags,
-                                  "flags %#x or reserved bytes are set, this dataplane knows none",
-                                  service->flags);
+        if (service->tracking >= HB_TRACKINGS)
+            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, tracking,
+                                  "tracking %u, must be 0 (all), 1 (changed) or 2 (off)",
+                                  service->tracking);
+        if (!is_zero(service->reserved, sizeof(service->reserved)))
+            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, reserved,
+                                  "reserved bytes are not zero%s", "");
     }
     return HB_REJECT_NONE;
 }
@@ -317,6 +320,12 @@ static enum hb_reject check_pool_indexes(struct hb_check *c)
         if (services(c)[i].pool >= count)
             return REFUSE_SERVICE(c, HB_REJECT_POOL_INDEX, i, pool,
                                   "names pool %u, there are %u pools", services(c)[i].pool, count);
+    for (uint32_t i = 0; i < c->header->services.count; i++)
+        if (services(c)[i].tracking != HB_TRACKING_ALL &&
+            pools(c)[services(c)[i].pool].bounded_load != 0)
+            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, tracking,
+                                  "tracking %u, but pool %u bounds its load, which needs 0 (all)",
+                                  services(c)[i].tracking, services(c)[i].pool);
     for (uint32_t i = 0; i < c->header->backends.count; i++)
         if (backends(c)[i].pool >= count)
             return REFUSE_BACKEND(c, HB_REJECT_POOL_INDEX, i, pool,
@@ -402,6 +411,7 @@ static enum hb_reject (*const ladder[])(struct hb_check *) = {
     hb_check_table_digests,
     hb_check_tables_known,
     hb_check_slots,
+    hb_check_previous,
 };
 
 enum hb_reject hb_generation_check(const void *blob, uint64_t size,

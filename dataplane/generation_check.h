@@ -21,11 +21,13 @@
 
 /* A table the dataplane holds, for records that name one without carrying it. */
 struct hb_held_table {
-    const uint16_t *owner;
+    struct hb_table_columns column;
     uint32_t slots;
-    /* Each id that the slots name, once; NULL: the slots are read instead. */
-    const uint16_t *ids;
-    uint32_t ids_count;
+    uint32_t flags; /* of its record */
+    /* Each id that the owners name, once, and the same of the previous ones; NULL: the
+     * columns are read instead. */
+    const uint16_t *ids, *previous_ids;
+    uint32_t ids_count, previous_ids_count;
 };
 
 struct hb_generation_limits {

@@ -63,5 +63,6 @@ enum hb_reject hb_check_tables(struct hb_check *c);
 enum hb_reject hb_check_table_digests(struct hb_check *c);
 enum hb_reject hb_check_tables_known(struct hb_check *c);
 enum hb_reject hb_check_slots(struct hb_check *c);
+enum hb_reject hb_check_previous(struct hb_check *c);
 
 #endif

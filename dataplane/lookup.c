@@ -32,6 +32,7 @@ void hb_lookup_flow(const struct hb_generation *generation, struct hb_worker *co
 {
     struct hb_flow_key flow = *request;
     const struct hb_pool *pool;
+    uint16_t previous = HB_BACKEND_NONE;
     int32_t index;
 
     reply->source = HB_LOOKUP_NO_SERVICE;
@@ -53,6 +54,11 @@ void hb_lookup_flow(const struct hb_generation *generation, struct hb_worker *co
         reply->table_backend = pool->owner[reply->slot];
         reply->backend = reply->table_backend;
         reply->source = HB_LOOKUP_TABLE;
+        reply->unsettled = hb_slot_past(generation, reply->pool, reply->slot, &previous);
+        reply->previous_backend = reply->unsettled ? previous : HB_BACKEND_NONE;
     }
-    look_into_caches(generation, workers, workers_count, &flow, reply);
+    reply->tracking = generation->services[index].tracking;
+    if (reply->tracking == HB_TRACKING_ALL ||
+        (reply->tracking == HB_TRACKING_CHANGED && (reply->unsettled || reply->slots == 0)))
+        look_into_caches(generation, workers, workers_count, &flow, reply);
 }

@@ -71,11 +71,21 @@ static void age_flows(struct hb_worker *worker)
     worker->counters->flows = hb_flow_table_used(worker->flows);
 }
 
+/* As if the time of all entries were over: the gauges stay exact. */
+static void flush_flows(struct hb_worker *worker)
+{
+    hb_flow_table_flush(worker->flows, count_expired, worker);
+    worker->counters->flows = hb_flow_table_used(worker->flows);
+    atomic_store_explicit(&worker->flush, false, memory_order_release);
+}
+
 bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
 {
     bool busy = false;
 
     worker->now_ms = now_ms;
+    if (unlikely(atomic_load_explicit(&worker->flush, memory_order_acquire)))
+        flush_flows(worker);
     for (uint32_t i = 0; i < worker->config.ports_count; i++)
         busy |= poll_port(worker, worker->config.ports[i]);
     age_flows(worker);
@@ -98,11 +108,16 @@ static void rest(struct hb_worker *worker, bool busy)
     rte_rcu_qsbr_thread_online(qsbr, worker->config.index);
 }
 
+uint32_t hb_worker_clock_ms(void)
+{
+    return (uint32_t)(rte_rdtsc() / (rte_get_tsc_hz() / 1000));
+}
+
 int hb_worker_run(void *argument)
 {
     struct hb_worker *worker = argument;
     struct rte_rcu_qsbr *qsbr = worker->config.head->qsbr;
-    uint64_t cycles_per_ms = rte_get_tsc_hz() / 1000;
+    uint64_t cycles_per_ms = rte_get_tsc_hz() / 1000; /* as in hb_worker_clock_ms() */
 
     worker->now_ms = (uint32_t)(rte_rdtsc() / cycles_per_ms);
     worker->aged_ms = worker->now_ms;

@@ -19,6 +19,9 @@ struct hb_node_memory {
     void *(*allocate)(void *context, size_t bytes, uint32_t node);
     void (*release)(void *context, void *memory); /* NULL is allowed */
     void *context;
+    /* For what each worker has of its own: how many there are, and on which node each one is. */
+    uint32_t workers;
+    const uint8_t *worker_node;
 };
 
 #endif

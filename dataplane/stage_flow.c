@@ -24,6 +24,10 @@
  * a RST says that the server did not take the RST (RFC 5961): had a stranger sent it, the flow must
  * not be forgotten. A SYN in an established flow changes nothing for the same reason. After a FIN,
  * a RST only confirms.
+ *
+ * Services that do not track all flows. With `tracking: off` the slot's owner serves, and so it
+ * does for TCP with `changed` on a slot that has settled: such packets get their backend here, and
+ * the flow cache is not touched for them. All others are as above.
  */
 #include <rte_prefetch.h>
 
@@ -202,6 +206,67 @@ static void prefetch_backends(const struct hb_batch *batch, const hb_flow_ref en
     }
 }
 
+/* A packet of an untracked flow: true when the slot's owner serves it, which is set then. */
+static inline bool serve_untracked(struct hb_batch *batch, struct hb_packet *packet)
+{
+    const struct hb_generation *generation = batch->generation;
+    const struct hb_service *service = &generation->services[packet->service];
+    const struct hb_pool *pool = &generation->pools[service->pool];
+    uint32_t slot = hb_slot_of(packet->flow.hash, pool->slots);
+    uint16_t previous;
+
+    if (service->tracking == HB_TRACKING_ALL || unlikely(pool->slots == 0))
+        return false;
+    if (service->tracking == HB_TRACKING_CHANGED &&
+        unlikely(hb_slot_past(generation, service->pool, slot, &previous)))
+        return false;
+    packet->backend_id = pool->owner[slot];
+    packet->backend = &generation->backends[packet->backend_id];
+    if (generation->backends_count > BACKENDS_AT_HAND)
+        rte_prefetch0(packet->backend);
+    if (unlikely(packet->event == HB_EVENT_SYN)) {
+        batch->worker->services[service->id].new_flows++;
+        batch->worker->backends[packet->backend_id].new_flows++;
+    }
+    return true;
+}
+
+/* Not all flows of this generation are tracked: looks only for those that are. */
+static void follow_tracked(struct hb_batch *batch)
+{
+    struct hb_worker *worker = batch->worker;
+    const struct hb_flow_query *query[HB_BURST];
+    hb_flow_ref entry[HB_BURST];
+    uint8_t tracked[HB_BURST];
+    struct guide guide = make_guide(batch);
+    uint32_t count = 0, misses = 0;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct hb_packet *packet = &batch->packet[i];
+
+        if (likely(serve_untracked(batch, packet)))
+            continue;
+        query[count] = &packet->flow;
+        tracked[count++] = (uint8_t)i;
+        hb_flow_prefetch(worker->flows, hb_flow_shelf_of(worker->flows, &packet->flow),
+                         packet->flow.hash);
+    }
+    if (count == 0)
+        return;
+    hb_flow_table_find(worker->flows, query, count, worker->now_ms, entry);
+    for (uint32_t t = 0; t < count; t++) {
+        struct hb_packet *packet = &batch->packet[tracked[t]];
+
+        misses += entry[t] == HB_FLOW_NONE;
+        if (entry[t] == HB_FLOW_NONE || !follow(guide, packet, entry[t])) {
+            packet->backend = NULL; /* stage_select will choose one */
+            prefetch_slot(batch, packet);
+        }
+    }
+    worker->counters->flow_hits += count - misses;
+    worker->counters->flow_misses += misses;
+}
+
 void hb_stage_flow(struct hb_batch *batch)
 {
     struct hb_worker_counters *counters = batch->worker->counters;
@@ -213,6 +278,10 @@ void hb_stage_flow(struct hb_batch *batch)
 
     if (batch->count == 0)
         return;
+    if (unlikely(batch->generation->selective)) {
+        follow_tracked(batch);
+        return;
+    }
     find_entries(batch, entry);
     guide = make_guide(batch);
     if (guide.backends_count > BACKENDS_AT_HAND)

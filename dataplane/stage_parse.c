@@ -438,17 +438,25 @@ static void take_other(struct hb_batch *batch, struct hb_packet *packet,
     hb_flow_prefetch(flows, &flows->shelf[ipv6], flow->hash);
 }
 
+/* A flow cache of one bucket, which is always at hand. Where not all flows are tracked it is
+ * fetched in place of the real one, and stage_flow fetches what it needs itself. Two loops, with
+ * and without the prefetch, would each be 3 cycles a packet slower than this one. */
+static struct hb_flow_bucket no_bucket;
+static const struct hb_flow_table no_flows = {.buckets = &no_bucket,
+                                              .shelf = {{.count = 1}, {.count = 1}}};
+
 /* The hash, made here, serves all that follows. What stage_flow reads of the flow cache is on its
  * way while this stage and the next go on with the burst. */
 void hb_stage_parse(struct hb_batch *batch)
 {
-    const struct hb_flow_table *flows = batch->worker->flows;
+    const struct hb_flow_table *flows;
     const struct hb_hash_key *key;
     struct hb_packet *packet;
 
     if (batch->count == 0)
         return;
     key = &batch->generation->hash_key;
+    flows = batch->generation->selective ? &no_flows : batch->worker->flows;
     HB_BATCH_FOREACH (packet, batch) {
         if (likely(take_plain_ipv4(packet, key)))
             hb_flow_prefetch(flows, &flows->shelf[0], packet->flow.hash);

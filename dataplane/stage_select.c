@@ -6,6 +6,14 @@
  * being able to (the cache is full, or the packet may not make an entry) never holds a packet back:
  * the lookup table will say the same again for the next one.
  *
+ * On a slot that is unsettled the flow may have begun on the owner before. A SYN or a datagram goes
+ * to the owner of now; any other TCP packet to the previous one, while that is up or draining. So
+ * flows from before the change stay where they are without an entry, and get one by their next
+ * packets; flows from after it have one, or else are lost: see docs/connections.md. A flow whose
+ * entry no longer decides was made after some change: the owner of now gets it. Whenever a packet
+ * goes to another backend than the owner of an unsettled slot, that is noted, for as long as this
+ * happens the slot does not settle (slot_uses.h).
+ *
  * The entry is looked for once more here, because an earlier packet of the same burst may have made
  * it, and an insert in between may have taken the place that the look-up of stage_flow saw.
  *
@@ -38,7 +46,7 @@ static uint32_t service_id(const struct hb_batch *batch, const struct hb_packet 
 
 /* The owner of the flow's slot, or HB_BACKEND_NONE when the pool has no backend for it. That every
  * owner is in the generation and has a rewrite was checked before it was adopted. */
-static uint16_t choose(const struct hb_batch *batch, const struct hb_packet *packet)
+static uint16_t owner_of(const struct hb_batch *batch, const struct hb_packet *packet)
 {
     const struct hb_generation *generation = batch->generation;
     const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
@@ -46,6 +54,23 @@ static uint16_t choose(const struct hb_batch *batch, const struct hb_packet *pac
     if (pool->slots == 0)
         return HB_BACKEND_NONE;
     return pool->owner[hb_slot_of(packet->flow.hash, pool->slots)];
+}
+
+/* The same for a packet that may belong to an older flow: the previous owner of an unsettled slot.
+ */
+static uint16_t previous_owner_of(const struct hb_batch *batch, const struct hb_packet *packet,
+                                  uint16_t owner)
+{
+    const struct hb_generation *generation = batch->generation;
+    uint32_t pool = generation->services[packet->service].pool;
+    uint32_t slot = hb_slot_of(packet->flow.hash, generation->pools[pool].slots);
+    uint16_t previous;
+
+    if (packet->event == HB_EVENT_SYN || packet->event == HB_EVENT_UDP ||
+        !hb_slot_past(generation, pool, slot, &previous) || previous == HB_BACKEND_NONE ||
+        !hb_backend_is_in_use(&generation->backends[previous]))
+        return owner;
+    return previous;
 }
 
 static void set_backend(const struct hb_batch *batch, struct hb_packet *packet, uint16_t id)
@@ -152,19 +177,43 @@ static hb_flow_ref remember(struct hb_batch *batch, struct hb_packet *packet)
 
 static void select_backend(struct hb_batch *batch, struct hb_packet *packet)
 {
-    uint16_t chosen = choose(batch, packet);
+    uint16_t owner = owner_of(batch, packet), chosen = owner;
     hb_flow_ref entry;
 
-    if (chosen == HB_BACKEND_NONE) {
+    if (owner == HB_BACKEND_NONE) {
         entry = find_again(batch->worker, packet);
         if (entry == HB_FLOW_NONE || !hb_flow_follow(batch, packet, entry))
             hb_drop(batch, packet, HB_DROP_NO_BACKEND);
         return;
     }
+    if (unlikely(batch->generation->past != NULL))
+        chosen = previous_owner_of(batch, packet, owner);
     set_backend(batch, packet, chosen);
     entry = remember(batch, packet);
-    if (entry != HB_FLOW_NONE && !hb_flow_follow(batch, packet, entry))
-        move_entry(batch, packet, entry);
+    if (entry == HB_FLOW_NONE || hb_flow_follow(batch, packet, entry))
+        return;
+    if (chosen != owner)
+        set_backend(batch, packet, owner);
+    move_entry(batch, packet, entry);
+}
+
+/* Notes which marks this burst needed. */
+static void note_uses(struct hb_batch *batch)
+{
+    const struct hb_generation *generation = batch->generation;
+    const struct hb_worker *worker = batch->worker;
+    const struct hb_packet *packet;
+
+    HB_BATCH_FOREACH (packet, batch) {
+        uint32_t pool = generation->services[packet->service].pool, slot;
+
+        if (generation->past[pool].unsettled == NULL || generation->past[pool].used == NULL)
+            continue;
+        slot = hb_slot_of(packet->flow.hash, generation->pools[pool].slots);
+        if (packet->backend_id != generation->pools[pool].owner[slot] &&
+            hb_slot_is_unsettled(generation->past[pool].unsettled, slot))
+            generation->past[pool].used[worker->config.index][slot] = worker->now_ms | 1;
+    }
 }
 
 void hb_stage_select(struct hb_batch *batch)
@@ -175,4 +224,6 @@ void hb_stage_select(struct hb_batch *batch)
         if (packet->backend == NULL)
             select_backend(batch, packet);
     }
+    if (batch->count != 0 && unlikely(batch->generation->past != NULL))
+        note_uses(batch);
 }

@@ -9,14 +9,19 @@
 
 #define BUCKETS 1024
 
+struct id_list {
+    uint16_t *ids; /* each one once */
+    uint32_t count;
+};
+
 struct hb_table {
     struct hb_table *next;
     uint8_t digest[HB_DIGEST_SIZE];
     uint32_t slots;
+    uint32_t flags;
     uint32_t holders;
-    uint16_t *owner[HB_NODES_MAX];
-    uint16_t *ids; /* each id that the slots name, once */
-    uint32_t ids_count;
+    void *body[HB_NODES_MAX];
+    struct id_list owners, previous;
 };
 
 struct hb_table_store {
@@ -57,52 +62,57 @@ static struct hb_table **find_link(struct hb_table_store *store,
 static void free_table(const struct hb_table_store *store, struct hb_table *table)
 {
     for (uint32_t node = 0; node < HB_NODES_MAX; node++)
-        store->memory->release(store->memory->context, table->owner[node]);
-    free(table->ids);
+        store->memory->release(store->memory->context, table->body[node]);
+    free(table->owners.ids);
+    free(table->previous.ids);
     free(table);
 }
 
-/* Lists each id once, so that a later check of this table need not walk its slots. */
-static int list_ids(struct hb_table *table, const uint16_t *owner)
+/* Lists each id of a column once, HB_BACKEND_NONE as well, so that a later check of this table need
+ * not walk its slots. */
+static int list_ids(struct id_list *list, const uint16_t *column, uint32_t slots)
 {
     uint64_t seen[(HB_BACKENDS_MAX + 1) / 64] = {0};
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < table->slots; i++) {
-        uint64_t bit = UINT64_C(1) << (owner[i] % 64);
+    for (uint32_t i = 0; i < slots; i++) {
+        uint64_t bit = UINT64_C(1) << (column[i] % 64);
 
-        count += (seen[owner[i] / 64] & bit) == 0;
-        seen[owner[i] / 64] |= bit;
+        count += (seen[column[i] / 64] & bit) == 0;
+        seen[column[i] / 64] |= bit;
     }
-    table->ids = malloc((count + 1) * sizeof(*table->ids));
-    if (table->ids == NULL)
+    list->ids = malloc((count + 1) * sizeof(*list->ids));
+    if (list->ids == NULL)
         return -1;
     for (uint32_t id = 0; id <= HB_BACKENDS_MAX; id++)
         if (seen[id / 64] >> (id % 64) & 1)
-            table->ids[table->ids_count++] = (uint16_t)id;
+            list->ids[list->count++] = (uint16_t)id;
     return 0;
 }
 
 static struct hb_table *copy_table(const struct hb_table_store *store,
-                                   const uint8_t digest[HB_DIGEST_SIZE], const uint16_t *owner,
-                                   uint32_t slots)
+                                   const struct hb_table_record *record, const void *body)
 {
     const struct hb_node_memory *memory = store->memory;
+    struct hb_table_columns column = hb_table_columns(body, record->slots, record->flags);
+    uint64_t bytes = hb_table_body_bytes(record->slots, record->flags);
     struct hb_table *table = calloc(1, sizeof(*table));
 
     if (table == NULL)
         return NULL;
-    memcpy(table->digest, digest, HB_DIGEST_SIZE);
-    table->slots = slots;
-    if (list_ids(table, owner) != 0)
+    memcpy(table->digest, record->digest, HB_DIGEST_SIZE);
+    table->slots = record->slots;
+    table->flags = record->flags;
+    if (list_ids(&table->owners, column.owner, table->slots) != 0 ||
+        (column.previous != NULL && list_ids(&table->previous, column.previous, table->slots) != 0))
         goto fail;
     for (uint32_t node = 0; node < HB_NODES_MAX; node++) {
         if ((memory->nodes >> node & 1) == 0)
             continue;
-        table->owner[node] = memory->allocate(memory->context, slots * sizeof(*owner), node);
-        if (table->owner[node] == NULL)
+        table->body[node] = memory->allocate(memory->context, bytes, node);
+        if (table->body[node] == NULL)
             goto fail;
-        memcpy(table->owner[node], owner, slots * sizeof(*owner));
+        memcpy(table->body[node], body, bytes);
     }
     return table;
 
@@ -112,15 +122,14 @@ fail:
 }
 
 struct hb_table *hb_table_store_take(struct hb_table_store *store,
-                                     const uint8_t digest[HB_DIGEST_SIZE], const uint16_t *owner,
-                                     uint32_t slots)
+                                     const struct hb_table_record *record, const void *body)
 {
-    struct hb_table **link = find_link(store, digest);
+    struct hb_table **link = find_link(store, record->digest);
 
     if (*link == NULL) {
-        if (owner == NULL)
+        if (body == NULL)
             return NULL;
-        *link = copy_table(store, digest, owner, slots);
+        *link = copy_table(store, record, body);
         if (*link == NULL)
             return NULL;
         store->count++;
@@ -141,9 +150,9 @@ void hb_table_store_release(struct hb_table_store *store, struct hb_table *table
     free_table(store, table);
 }
 
-const uint16_t *hb_table_owner(const struct hb_table *table, uint32_t node)
+struct hb_table_columns hb_table_on_node(const struct hb_table *table, uint32_t node)
 {
-    return table->owner[node];
+    return hb_table_columns(table->body[node], table->slots, table->flags);
 }
 
 uint32_t hb_table_slots(const struct hb_table *table)
@@ -151,10 +160,15 @@ uint32_t hb_table_slots(const struct hb_table *table)
     return table->slots;
 }
 
+const uint8_t *hb_table_content(const struct hb_table *table)
+{
+    return table->digest;
+}
+
 const uint16_t *hb_table_ids(const struct hb_table *table, uint32_t *count)
 {
-    *count = table->ids_count;
-    return table->ids;
+    *count = table->owners.count;
+    return table->owners.ids;
 }
 
 bool hb_table_store_find(void *context, const uint8_t digest[HB_DIGEST_SIZE],
@@ -166,9 +180,15 @@ bool hb_table_store_find(void *context, const uint8_t digest[HB_DIGEST_SIZE],
     if (table == NULL)
         return false;
     *held = (struct hb_held_table){
-        .slots = table->slots, .ids = table->ids, .ids_count = table->ids_count};
-    for (uint32_t node = 0; node < HB_NODES_MAX && held->owner == NULL; node++)
-        held->owner = table->owner[node];
+        .slots = table->slots,
+        .flags = table->flags,
+        .ids = table->owners.ids,
+        .ids_count = table->owners.count,
+        .previous_ids = table->previous.ids,
+        .previous_ids_count = table->previous.count,
+    };
+    for (uint32_t node = 0; node < HB_NODES_MAX && held->column.owner == NULL; node++)
+        held->column = hb_table_on_node(table, node);
     return true;
 }
 

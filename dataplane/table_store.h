@@ -28,18 +28,18 @@ struct hb_table_store *hb_table_store_create(const struct hb_node_memory *memory
 /* Every table must have been released before. */
 void hb_table_store_destroy(struct hb_table_store *store);
 
-/* Takes a table once more: the one with this digest if it is held, else a copy of `slots` ids at
- * `owner` on each node. NULL when memory is short, or when it is not held and `owner` is NULL. */
+/* Takes a table once more: the one with the record's digest if it is held, else a copy of its
+ * `body` on each node. NULL when memory is short, or when it is not held and `body` is NULL. */
 struct hb_table *hb_table_store_take(struct hb_table_store *store,
-                                     const uint8_t digest[HB_DIGEST_SIZE], const uint16_t *owner,
-                                     uint32_t slots);
+                                     const struct hb_table_record *record, const void *body);
 
 /* Gives it back; the last holder frees it. NULL is allowed. */
 void hb_table_store_release(struct hb_table_store *store, struct hb_table *table);
 
 /* The slots on a NUMA node. */
-const uint16_t *hb_table_owner(const struct hb_table *table, uint32_t node);
+struct hb_table_columns hb_table_on_node(const struct hb_table *table, uint32_t node);
 uint32_t hb_table_slots(const struct hb_table *table);
+const uint8_t *hb_table_content(const struct hb_table *table); /* its digest */
 
 /* Each id that the slots name, once, in ascending order. Lives as long as the table is held. */
 const uint16_t *hb_table_ids(const struct hb_table *table, uint32_t *count);

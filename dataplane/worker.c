@@ -67,6 +67,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     worker->loads = loads;
     worker->punt_port = HB_NO_PORT;
     atomic_init(&worker->stop, false);
+    atomic_init(&worker->flush, false);
     /* Workers share the outer source address: they start counting far from one another. */
     worker->ipv4_id = (uint16_t)(config->index * 0x9e37);
     open_counters(worker);
@@ -76,6 +77,16 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
 void hb_worker_stop(struct hb_worker *worker)
 {
     atomic_store_explicit(&worker->stop, true, memory_order_relaxed);
+}
+
+void hb_worker_flush(struct hb_worker *worker)
+{
+    atomic_store_explicit(&worker->flush, true, memory_order_release);
+}
+
+bool hb_worker_is_flushed(const struct hb_worker *worker)
+{
+    return !atomic_load_explicit(&worker->flush, memory_order_acquire);
 }
 
 void hb_worker_destroy(struct hb_worker *worker)

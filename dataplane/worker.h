@@ -68,6 +68,13 @@ void hb_worker_stop(struct hb_worker *worker);
 /* Frees it. Main lcore, after its lcore has returned. */
 void hb_worker_destroy(struct hb_worker *worker);
 
+/* The clock that workers go by: milliseconds, wraps. Any thread. */
+uint32_t hb_worker_clock_ms(void);
+
+/* Asks a worker to forget all its flows; the second tells whether it has. Main lcore. */
+void hb_worker_flush(struct hb_worker *worker);
+bool hb_worker_is_flushed(const struct hb_worker *worker);
+
 struct hb_flow_view {
     uint16_t backend;
     uint32_t incarnation;

@@ -41,8 +41,9 @@ struct hb_worker {
     struct hb_loads *loads;               /* the same; `bounded` when in use */
     uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
 
-    /* Written by any thread, once; read by the worker each turn. */
+    /* Written by any thread; read by the worker each turn. */
     alignas(64) atomic_bool stop;
+    atomic_bool flush; /* wanted; taken back by the worker when it has done it */
 
     /* Written by the worker only. */
     alignas(64) uint32_t now_ms; /* coarse clock, may wrap; the same for a whole turn */

@@ -305,8 +305,9 @@ static void show_backend_counts(const struct hb_screen *screen, const json_t *st
 static void show_pools(const struct hb_screen *screen, const json_t *status)
 {
     static const struct hb_column columns[] = {
-        {"POOL", false, 12}, {"ALGORITHM", false, 0}, {"SLOTS", true, 0},      {"USABLE", true, 0},
-        {"MOVED", true, 0},  {"IDEAL", true, 0},      {"GENERATION", true, 0}, {"DIGEST", false, 0},
+        {"POOL", false, 12},    {"ALGORITHM", false, 0}, {"SLOTS", true, 0},
+        {"USABLE", true, 0},    {"MOVED", true, 0},      {"IDEAL", true, 0},
+        {"UNSETTLED", true, 0}, {"GENERATION", true, 0}, {"DIGEST", false, 0},
     };
     const json_t *pools = hb_json_at(status, "pools"), *pool;
     struct hb_table *table;
@@ -314,7 +315,7 @@ static void show_pools(const struct hb_screen *screen, const json_t *status)
 
     if (json_array_size(pools) == 0)
         return;
-    table = hb_table_new(columns, 8);
+    table = hb_table_new(columns, 9);
     fputc('\n', screen->out);
     json_array_foreach (pools, i, pool) {
         uint64_t usable = hb_json_count(pool, "usable"), total = hb_json_count(pool, "backends");
@@ -331,11 +332,13 @@ static void show_pools(const struct hb_screen *screen, const json_t *status)
         if (changed) {
             hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(pool, "last_change.moved"));
             hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(pool, "last_change.ideal"));
+            hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(pool, "unsettled"));
             hb_table_add(table, HB_PLAIN, "%" PRIu64,
                          hb_json_count(pool, "last_change.generation"));
         } else {
             hb_table_add(table, HB_PLAIN, "-");
             hb_table_add(table, HB_PLAIN, "-");
+            hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(pool, "unsettled"));
             hb_table_add(table, HB_PLAIN, "-");
         }
         hb_table_add(table, HB_PLAIN, "%.12s", hb_json_text(pool, "digest"));

@@ -8,6 +8,7 @@
 
 #include <xxhash.h>
 
+#include "halbach/generation.h"
 #include "hashing/member_order.h"
 
 #define IDS 65536
@@ -27,6 +28,31 @@ static void store_digest(XXH128_hash_t hash, uint8_t digest[HB_DIGEST_SIZE])
 void hb_table_digest(const uint16_t *owner, uint32_t slots, uint8_t digest[HB_DIGEST_SIZE])
 {
     store_digest(XXH3_128bits(owner, slots * sizeof(*owner)), digest);
+}
+
+void hb_table_columns_digest(const struct hb_table_columns *column, uint32_t slots,
+                             uint8_t digest[HB_DIGEST_SIZE])
+{
+    static const uint8_t gap[8];
+    size_t bytes = slots * sizeof(uint16_t), gap_bytes = hb_table_previous_offset(slots) - bytes;
+    XXH3_state_t *state;
+
+    if (column->unsettled == NULL) {
+        hb_table_digest(column->owner, slots, digest);
+        return;
+    }
+    memset(digest, 0, HB_DIGEST_SIZE);
+    state = XXH3_createState();
+    if (state == NULL)
+        return; /* the dataplane refuses it, and the next change repeats it */
+    XXH3_128bits_reset_withSeed(state, HB_TABLE_TWO_OWNERS);
+    XXH3_128bits_update(state, column->owner, bytes);
+    XXH3_128bits_update(state, gap, gap_bytes);
+    XXH3_128bits_update(state, column->previous, bytes);
+    XXH3_128bits_update(state, gap, gap_bytes);
+    XXH3_128bits_update(state, column->unsettled, hb_table_unsettled_bytes(slots));
+    store_digest(XXH3_128bits_digest(state), digest);
+    XXH3_freeState(state);
 }
 
 /* Gives ranks 0, 1, 2, ... to the members that own a slot, in canonical order, and returns a hash

@@ -109,6 +109,11 @@ const struct hb_table_builder *hb_table_builder_by_name(const char *name);
 /* Content address of a table: XXH3, 128 bits canonical, of the slots' bytes. */
 void hb_table_digest(const uint16_t *owner, uint32_t slots, uint8_t digest[HB_DIGEST_SIZE]);
 
+/* The same of a table that has a past too (struct hb_table_record). */
+struct hb_table_columns;
+void hb_table_columns_digest(const struct hb_table_columns *column, uint32_t slots,
+                             uint8_t digest[HB_DIGEST_SIZE]);
+
 /* Digest of who owns which slot by identity, independent of ids: equal on all balancers that have
  * the same backends, weights, size and seed. Members that own no slot do not matter, so those that
  * are down or draining may be listed or not. Zeros when memory is short. */

@@ -43,33 +43,40 @@ struct bench_case {
     uint32_t flows;     /* established before */
     uint32_t flows_max; /* of the table */
     uint32_t vips, backends;
-    bool cold;             /* packets come from memory, not from a cache */
+    bool cold; /* packets come from memory, not from a cache */
+    enum hb_tracking tracking;
     uint32_t bounded_load; /* in 1/1024 */
 };
 
 static const struct bench_case cases[] = {
-    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false, 0},
-    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false, 0},
-    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false, 0},
-    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false, 0},
-    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false, 0},
-    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false, 0},
-    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false, 0},
-    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false, 0},
-    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true, 0},
-    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true, 0},
-    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, 0},
-    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, 0},
-    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false, 0},
-    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false, 0},
-    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false, 0},
-    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false, 0},
-    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false, 0},
-    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false, 0},
-    {"syn-flood-bounded", FLOOD, 0, 1000000, 1, 10, false, 256},
-    {"syn-flood-bounded-tight", FLOOD, 0, 1000000, 1, 1000, false, 10},
-    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false, 0},
-    {"drop", DROP, 0, 4096, 1, 10, false, 0},
+    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false, HB_TRACKING_ALL, 0},
+    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true, HB_TRACKING_ALL, 0},
+    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true, HB_TRACKING_ALL, 0},
+    {"tcp4-1-changed", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_CHANGED, 0},
+    {"tcp4-1M-changed", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_CHANGED, 0},
+    {"tcp4-10M-changed", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_CHANGED, 0},
+    {"tcp4-10M-10k-backends-changed", TCP_V4, 10000000, 10000000, 1, 10000, false,
+     HB_TRACKING_CHANGED, 0},
+    {"tcp4-10M-off", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_OFF, 0},
+    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"syn-flood-bounded", FLOOD, 0, 1000000, 1, 10, false, HB_TRACKING_ALL, 256},
+    {"syn-flood-bounded-tight", FLOOD, 0, 1000000, 1, 1000, false, HB_TRACKING_ALL, 10},
+    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
+    {"drop", DROP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
 };
 
 /* A frame that is copied for each packet, and where the client's number goes. */
@@ -310,9 +317,13 @@ static void print_json(const struct bench_case *row, const uint32_t *cycles, uin
 
 static bool run_case(const struct bench_case *row, uint32_t runs, bool stages, bool json)
 {
-    struct world_size size = {
-        row->flows_max,   row->vips, row->backends, 65537, row->cold ? WORLD_COLD : WORLD_PACKETS,
-        row->bounded_load};
+    struct world_size size = {row->flows_max,
+                              row->vips,
+                              row->backends,
+                              65537,
+                              row->cold ? WORLD_COLD : WORLD_PACKETS,
+                              row->tracking,
+                              row->bounded_load};
     struct world *world = world_make(&size);
     uint32_t cycles[RUNS_MAX];
     uint64_t found = 0;
@@ -342,7 +353,7 @@ static bool run_case(const struct bench_case *row, uint32_t runs, bool stages, b
         print_json(row, cycles, runs);
     else
         print_row(row, cycles, runs);
-    if (row->flows > 0 && found < row->flows)
+    if (row->flows > 0 && row->tracking == HB_TRACKING_ALL && found < row->flows)
         printf(json ? ", \"fit_percent\": %.2f" : "  only %.2f %% of the flows fit",
                100.0 * (double)found / row->flows);
     if (row->kind == FLOOD && row->flows > 0)
@@ -371,7 +382,7 @@ static bool find_case(const char *text, struct bench_case *found)
             return true;
         }
     }
-    *found = (struct bench_case){.name = text};
+    *found = (struct bench_case){.name = text, .tracking = HB_TRACKING_ALL};
     if (sscanf(text, "%15[^:]:%u:%u:%u:%u%n", kind, &found->flows, &found->flows_max, &found->vips,
                &found->backends, &end) != 5 ||
         text[end] != '\0' || found->vips < 1 || found->vips > VIPS_MAX || found->backends < 1)

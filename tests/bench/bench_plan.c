@@ -100,7 +100,7 @@ static void fill_table(struct hb_plan_table *table, uint32_t slots, uint32_t fir
 
     for (uint32_t slot = 0; slot < slots; slot++)
         owner[slot] = (uint16_t)(first_id + (slot * UINT64_C(2654435761) >> 7) % backends);
-    table->owner = owner;
+    table->column.owner = owner;
     table->slots = slots;
     hb_table_digest(owner, slots, table->digest);
 }
@@ -155,7 +155,7 @@ void bench_plan_free(struct bench_plan *plan)
     if (plan == NULL)
         return;
     for (uint32_t t = 0; t < plan->plan.tables_count; t++)
-        free((void *)(uintptr_t)plan->plan.tables[t].owner);
+        free((void *)(uintptr_t)plan->plan.tables[t].column.owner);
     free(plan->plan.services);
     free(plan->plan.pools);
     free(plan->plan.backends);
@@ -167,7 +167,7 @@ void bench_plan_free(struct bench_plan *plan)
 void bench_plan_change(struct bench_plan *plan, uint32_t pool)
 {
     struct hb_plan_table *table = &plan->plan.tables[pool];
-    uint16_t *owner = (uint16_t *)(uintptr_t)table->owner;
+    uint16_t *owner = (uint16_t *)(uintptr_t)table->column.owner;
     uint32_t first = 1 + pool * plan->backends;
 
     for (uint32_t slot = plan->number % 100 % table->slots; slot < table->slots; slot += 100)

@@ -65,9 +65,9 @@ static struct hb_counters_header *make_region(const struct world_size *size)
 
 /* Every VIP has four services: TCP 80 and UDP 443, by IPv4 and IPv6; VIP 0 is that of packet.h. */
 static void list_services(struct hb_service_record *records, struct hb_service *services,
-                          uint32_t count)
+                          const struct world_size *size)
 {
-    for (uint32_t i = 0; i < 4 * count; i++) {
+    for (uint32_t i = 0; i < 4 * size->vips; i++) {
         uint32_t vip = i / 4;
         bool udp = (i & 1) != 0, v6 = (i & 2) != 0;
 
@@ -79,7 +79,10 @@ static void list_services(struct hb_service_record *records, struct hb_service *
                   records[i].address);
         records[i].address[v6 ? 6 : 1] ^= (uint8_t)(vip >> 8);
         records[i].address[v6 ? 7 : 2] ^= (uint8_t)vip;
-        services[i] = (struct hb_service){.id = i, .pool = 0};
+        services[i] = (struct hb_service){.id = (uint16_t)i};
+        services[i].tracking =
+            (uint8_t)(udp && size->tracking == HB_TRACKING_CHANGED ? HB_TRACKING_ALL
+                                                                   : size->tracking);
     }
 }
 
@@ -105,7 +108,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
     uint16_t *owner = need(size->slots * sizeof(*owner));
     uint32_t duplicate;
 
-    list_services(records, services, size->vips);
+    list_services(records, services, size);
     for (uint32_t id = 1; id <= size->backends; id++) {
         backends[id] = (struct hb_backend){.use = HB_BACKEND_ACTIVE,
                                            .l2_size = 14,
@@ -131,6 +134,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
         .services_count = 4 * size->vips,
         .pools_count = 1,
         .backends_count = size->backends + 1,
+        .selective = size->tracking != HB_TRACKING_ALL,
         .number = 1,
         .bounds = size->bounded_load != 0 ? make_bound(size->backends) : NULL,
     };

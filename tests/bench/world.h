@@ -26,8 +26,9 @@ struct world_size {
     uint32_t vips;     /* of each family, each with TCP 80 and UDP 443: four services a VIP */
     uint32_t backends; /* all in pool 0 */
     uint32_t slots;
-    uint32_t packets;      /* in the stock: WORLD_PACKETS or WORLD_COLD */
-    uint32_t bounded_load; /* of pool 0, in 1/1024 */
+    uint32_t packets;          /* in the stock: WORLD_PACKETS or WORLD_COLD */
+    enum hb_tracking tracking; /* of all services */
+    uint32_t bounded_load;     /* of pool 0, in 1/1024 */
 };
 
 struct world {

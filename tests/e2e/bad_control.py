@@ -18,12 +18,12 @@ import socket
 import struct
 import sys
 
-PROTOCOL_MAGIC, PROTOCOL_VERSION = 0x504C4248, 1
+PROTOCOL_MAGIC, PROTOCOL_VERSION = 0x504C4248, 2
 REFUSED, HELLO, HELLO_REPLY, PUBLISH, PUBLISH_REPLY = 1, 2, 3, 4, 5
 SEALS = 0x1 | 0x2 | 0x4 | 0x8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE
 F_ADD_SEALS = 1033
 REASONS = ("NONE NO_FD SEALS SIZE MAGIC VERSION CHECKSUM SECTION NAME SERVICE SERVICE_DUPLICATE POOL_INDEX BACKEND REWRITE "
-           "TABLE_INDEX TABLE TABLE_DIGEST TABLE_UNKNOWN SLOT NO_MEMORY").split()
+           "TABLE_INDEX TABLE TABLE_DIGEST TABLE_UNKNOWN SLOT PREVIOUS NO_MEMORY").split()
 # Offsets in struct hb_generation_header.
 TOTAL_SIZE, CHECKSUM, NUMBER = 16, 24, 32
 SERVICES, POOLS, BACKENDS, TABLES = 120, 136, 152, 168
@@ -91,7 +91,7 @@ def cases(good):
     yield "truncated inside a table", "TABLE", cut(size - 64), SEALS
     yield "longer than its header says", "SIZE", longer, SEALS
     yield "wrong magic", "MAGIC", damaged("<Q", 0, 0x1122334455667788), SEALS
-    yield "wrong version", "VERSION", damaged("<H", 8, 2), SEALS
+    yield "wrong version", "VERSION", damaged("<H", 8, 99), SEALS
     yield "wrong checksum", "CHECKSUM", damaged("<Q", CHECKSUM, 0, checksum=False), SEALS
     yield "a bit flipped in a table", "CHECKSUM", damaged("<B", slots + 5, good[slots + 5] ^ 1, checksum=False), SEALS
     yield "misaligned section", "SECTION", damaged("<Q", SERVICES, services + 8), SEALS

@@ -204,7 +204,8 @@ attach_decap() {
 # ---- the two daemons -------------------------------------------------------------------------------
 
 # write_config N...: the configuration with these backends in both pools. EXTRA_POOL and EXTRA_SERVICE go in as
-# they are; LAB_TUNNEL replaces the line of tunnel sources. `echo` has no health check, so that killing an nginx changes only `web`.
+# they are; LAB_TUNNEL replaces the line of tunnel sources; LAB_SETTLE is settle_after, LAB_TRACKING that of the TCP
+# services. `echo` has no health check, so that killing an nginx changes only `web`.
 write_config() {
     local n members='' tunnel="tunnel: { source: $LB4, source6: \"$LB6\" }"
     for n in "$@"; do
@@ -213,6 +214,7 @@ write_config() {
     cat >"$LAB_DIR/halbach.yaml.new" <<YAML
 seed: lab-seed-that-is-no-secret
 ${LAB_TUNNEL-$tunnel}
+${LAB_SETTLE:+settle_after: $LAB_SETTLE}
 pools:
   - name: web
     algorithm: maglev
@@ -230,8 +232,8 @@ $members
 $members
 ${EXTRA_POOL:-}
 services:
-  - { name: www, vip: $VIP4, protocol: tcp, port: 80, pool: web }
-  - { name: www6, vip: "$VIP6", protocol: tcp, port: 80, pool: web }
+  - { name: www, vip: $VIP4, protocol: tcp, port: 80, pool: web, tracking: ${LAB_TRACKING:-all} }
+  - { name: www6, vip: "$VIP6", protocol: tcp, port: 80, pool: web, tracking: ${LAB_TRACKING:-all} }
   - { name: echo, vip: $VIP4, protocol: udp, port: 7, pool: echo }
   - { name: echo6, vip: "$VIP6", protocol: udp, port: 7, pool: echo }
 ${EXTRA_SERVICE:-}

@@ -87,7 +87,10 @@ struct generation_copy {
     struct hb_service services[RIG_SERVICES];
     struct hb_pool pools[RIG_POOLS];
     struct hb_backend backends[RIG_BACKENDS];
-    uint16_t owner[RIG_POOLS][RIG_SLOTS];
+    struct hb_pool_past pasts[RIG_POOLS];
+    uint16_t owner[RIG_POOLS][RIG_SLOTS], previous[RIG_POOLS][RIG_SLOTS];
+    uint64_t unsettled[RIG_POOLS][RIG_WORDS];
+    uint32_t *used[RIG_POOLS][1];
     struct hb_pool_bound bounds[RIG_POOLS];
     uint16_t member[RIG_POOLS][RIG_BACKENDS];
     alignas(64) uint8_t map[8192];
@@ -122,6 +125,8 @@ int rig_setup_with(void **state, uint64_t flows)
     char error[256];
 
     memset(rig, 0, sizeof(*rig));
+    for (uint32_t pool = 0; pool < RIG_POOLS; pool++)
+        rig->used[pool] = rig->own_used[pool];
     rig->region = make_region();
     config.region = rig->region;
     rig->head.qsbr = aligned_alloc(64, (qsbr_size + 63) / 64 * 64);
@@ -234,6 +239,29 @@ void add_service(struct rig *rig, uint8_t vip_family, uint8_t protocol, uint16_t
     rig->services++;
 }
 
+void unsettle(struct rig *rig, uint32_t pool, uint32_t slot, uint16_t previous)
+{
+    rig->pool[pool].unsettled[slot / 64] |= UINT64_C(1) << slot % 64;
+    rig->pool[pool].previous[slot] = previous;
+}
+
+/* The past of a pool; true when it has one. */
+static bool copy_past(struct rig *rig, uint32_t pool, struct generation_copy *copy)
+{
+    bool any = false;
+
+    for (uint32_t word = 0; word < RIG_WORDS; word++)
+        any |= rig->pool[pool].unsettled[word] != 0;
+    if (!any)
+        return false;
+    memcpy(copy->previous[pool], rig->pool[pool].previous, sizeof(copy->previous[pool]));
+    memcpy(copy->unsettled[pool], rig->pool[pool].unsettled, sizeof(copy->unsettled[pool]));
+    copy->used[pool][0] = rig->used[pool];
+    copy->pasts[pool] =
+        (struct hb_pool_past){copy->previous[pool], copy->unsettled[pool], copy->used[pool]};
+    return true;
+}
+
 /* Who owns slots of a pool that bounds its load, and what they weigh. Returns whether it does. */
 static bool bind_pool(const struct rig *rig, struct generation_copy *copy, uint32_t pool)
 {
@@ -258,22 +286,29 @@ static bool bind_pool(const struct rig *rig, struct generation_copy *copy, uint3
 void publish(struct rig *rig)
 {
     struct generation_copy *copy = aligned_alloc(64, (sizeof(*copy) + 63) / 64 * 64);
+    bool past = false, selective = false;
     uint32_t duplicate;
 
     memset(copy, 0, sizeof(*copy));
     assert_true(hb_service_map_bytes(rig->services) <= sizeof(copy->map));
     for (uint32_t i = 0; i < rig->services; i++)
-        copy->services[i] =
-            (struct hb_service){.id = rig->service[i].id, .pool = rig->service[i].pool};
+        copy->services[i] = (struct hb_service){.id = (uint16_t)rig->service[i].id,
+                                                .tracking = (uint8_t)rig->service[i].tracking,
+                                                .pool = rig->service[i].pool};
+    for (uint32_t i = 0; i < rig->services; i++)
+        selective |= rig->service[i].tracking != HB_TRACKING_ALL;
     memcpy(copy->backends, rig->backend, sizeof(copy->backends));
     for (uint32_t i = 0; i < RIG_POOLS; i++) {
         memcpy(copy->owner[i], rig->pool[i].owner, sizeof(copy->owner[i]));
         copy->pools[i] = (struct hb_pool){.owner = copy->owner[i], .slots = rig->pool[i].slots};
+        past |= copy_past(rig, i, copy);
     }
     copy->generation = (struct hb_generation){
         .map = hb_service_map_build(copy->map, rig->service, rig->services, &duplicate),
         .services = copy->services,
         .pools = copy->pools,
+        .past = past ? copy->pasts : NULL,
+        .selective = selective,
         .backends = copy->backends,
         .services_count = rig->services,
         .pools_count = RIG_POOLS,

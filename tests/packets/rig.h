@@ -34,6 +34,7 @@ enum { PORT, NARROW_PORT, PUNT_PORT, PORTS }; /* the narrow ports take 3 packets
 #define RIG_POOLS    4
 #define RIG_BACKENDS 32 /* ids 1 to 31 */
 #define RIG_SLOTS    1021
+#define RIG_WORDS    ((RIG_SLOTS + 63) / 64)
 
 struct rig {
     struct hb_worker *worker;
@@ -47,10 +48,13 @@ struct rig {
     struct hb_service_record service[RIG_SERVICES];
     uint32_t services;
     struct {
-        uint16_t owner[RIG_SLOTS];
+        uint16_t owner[RIG_SLOTS], previous[RIG_SLOTS];
+        uint64_t unsettled[RIG_WORDS];
         uint32_t slots;
         uint32_t bounded_load;
     } pool[RIG_POOLS];
+    uint32_t *used[RIG_POOLS]; /* the worker's notes (slot_uses.h); own_used unless changed */
+    uint32_t own_used[RIG_POOLS][RIG_SLOTS];
     struct hb_backend backend[RIG_BACKENDS];
     uint64_t number;
 
@@ -70,6 +74,8 @@ int rig_teardown(void **state);
 
 void add_backend(struct rig *rig, uint16_t id, uint32_t pool, uint8_t outer_family);
 void set_table(struct rig *rig, uint32_t pool, uint32_t slots, const uint16_t *owner);
+/* Marks a slot as unsettled. */
+void unsettle(struct rig *rig, uint32_t pool, uint32_t slot, uint16_t previous);
 /* A table of RIG_SLOTS that the pool's active backends share equally and in turn. */
 void share_table(struct rig *rig, uint32_t pool);
 /* `vip_family` 4: 192.0.2.10, 6: 2001:db8:0:a::10. */

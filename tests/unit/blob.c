@@ -127,6 +127,20 @@ static void fill_slots(const struct blob_plan *plan, uint32_t pool, uint16_t *ow
         owner[i] = ids[i % count];
 }
 
+/* The columns behind the owners. */
+static void fill_past(const struct blob_pool *pool, uint8_t *body)
+{
+    uint64_t column = hb_table_previous_offset(pool->slots);
+    uint64_t *unsettled = (void *)(body + 2 * column);
+
+    memcpy(body + column, pool->previous, pool->slots * sizeof(*pool->previous));
+    if (pool->unsettled != NULL)
+        memcpy(unsettled, pool->unsettled, hb_table_unsettled_bytes(pool->slots));
+    for (uint32_t slot = 0; slot < pool->slots; slot++)
+        if (pool->previous[slot] != HB_BACKEND_NONE)
+            unsettled[slot / 64] |= UINT64_C(1) << slot % 64;
+}
+
 static struct hb_section place(size_t *end, uint32_t count, uint32_t record_size)
 {
     size_t at = (*end + HB_SECTION_ALIGN - 1) & ~(size_t)(HB_SECTION_ALIGN - 1);
@@ -143,7 +157,8 @@ static void fill_tables(const struct blob_plan *plan, uint8_t *blob, size_t *end
 
     for (uint32_t i = 0; i < plan->pools; i++) {
         const struct blob_pool *pool = &plan->pool[i];
-        uint16_t *owner;
+        uint64_t bytes;
+        void *body;
 
         snprintf(pools[i].name, sizeof(pools[i].name), "%s", pool->name);
         pools[i].table = HB_POOL_NO_TABLE;
@@ -153,15 +168,19 @@ static void fill_tables(const struct blob_plan *plan, uint8_t *blob, size_t *end
         pools[i].table =
             (uint32_t)(table - (struct hb_table_record *)(blob + header->tables.offset));
         table->slots = pool->slots;
-        owner = calloc(pool->slots, sizeof(*owner));
-        check(owner != NULL, "no memory");
-        fill_slots(plan, i, owner);
-        blob_digest(owner, pool->slots, table->digest);
+        table->flags = pool->previous != NULL ? HB_TABLE_TWO_OWNERS : 0;
+        bytes = hb_table_body_bytes(pool->slots, table->flags);
+        body = calloc(1, bytes);
+        check(body != NULL, "no memory");
+        fill_slots(plan, i, body);
+        if (pool->previous != NULL)
+            fill_past(pool, body);
+        blob_body_digest(body, pool->slots, table->flags, table->digest);
         if (!pool->leave_out_body) {
-            table->offset = place(end, pool->slots, sizeof(*owner)).offset;
-            memcpy(blob + table->offset, owner, pool->slots * sizeof(*owner));
+            table->offset = place(end, 1, (uint32_t)bytes).offset;
+            memcpy(blob + table->offset, body, bytes);
         }
-        free(owner);
+        free(body);
         table++;
     }
 }
@@ -188,7 +207,7 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
         header.hash_key.word[i] = 0x0123456789abcdef * (i + 1);
     room = end;
     for (uint32_t i = 0; i < plan->pools; i++)
-        room += plan->pool[i].slots * sizeof(uint16_t) + HB_SECTION_ALIGN;
+        room += hb_table_body_bytes(plan->pool[i].slots, HB_TABLE_TWO_OWNERS) + HB_SECTION_ALIGN;
     room = (room + 63) & ~(size_t)63;
     blob = aligned_alloc(HB_SECTION_ALIGN, room);
     check(blob != NULL, "no memory");
@@ -213,9 +232,16 @@ void blob_repair_checksum(void *blob, size_t size)
 
 void blob_digest(const uint16_t *owner, uint32_t slots, uint8_t digest[HB_DIGEST_SIZE])
 {
+    blob_body_digest(owner, slots, 0, digest);
+}
+
+void blob_body_digest(const void *body, uint32_t slots, uint32_t flags,
+                      uint8_t digest[HB_DIGEST_SIZE])
+{
     XXH128_canonical_t canonical;
 
-    XXH128_canonicalFromHash(&canonical, XXH3_128bits(owner, slots * sizeof(*owner)));
+    XXH128_canonicalFromHash(&canonical,
+                             XXH3_128bits_withSeed(body, hb_table_body_bytes(slots, flags), flags));
     memcpy(digest, &canonical, HB_DIGEST_SIZE);
 }
 

@@ -24,6 +24,9 @@ struct blob_pool {
     uint32_t bounded_load;
     int leave_out_body; /* name the table, do not carry it */
     uint16_t *owner;    /* NULL: its backends that are not down, in turn */
+    uint16_t *previous; /* NULL: all slots have settled. Else each slot is unsettled that has a
+                         * previous owner, and so are those in `unsettled` (NULL: none) */
+    uint64_t *unsettled;
 };
 
 /* The plan of a generation. Zero it, fill it with blob_add_*, change what the test needs. */
@@ -53,6 +56,8 @@ void *blob_build(const struct blob_plan *plan, size_t *size);
 /* Makes checksum and table digests right after a test has changed a blob by hand. */
 void blob_repair_checksum(void *blob, size_t size);
 void blob_digest(const uint16_t *owner, uint32_t slots, uint8_t digest[HB_DIGEST_SIZE]);
+void blob_body_digest(const void *body, uint32_t slots, uint32_t flags,
+                      uint8_t digest[HB_DIGEST_SIZE]);
 
 /* A memfd with these bytes and these seals (F_SEAL_...); aborts when the kernel gives none. */
 int blob_memfd(const void *blob, size_t size, int seals);

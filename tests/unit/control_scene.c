@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "control_scene.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -69,6 +70,23 @@ int set_stage(void **state)
     return 0;
 }
 
+static void remove_slot_files(const struct scene *scene)
+{
+    char folder[112], file[400];
+    const struct dirent *entry;
+    DIR *list;
+
+    snprintf(folder, sizeof(folder), "%s.slots", scene->state);
+    list = opendir(folder);
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        snprintf(file, sizeof(file), "%s/%s", folder, entry->d_name);
+        unlink(file);
+    }
+    if (list != NULL)
+        closedir(list);
+    rmdir(folder);
+}
+
 int clear_stage(void **state)
 {
     struct scene *scene = *state;
@@ -79,6 +97,7 @@ int clear_stage(void **state)
         close(scene->generation_fd);
     unlink(scene->config);
     unlink(scene->state);
+    remove_slot_files(scene);
     unlink(scene->lock);
     fake_close(&scene->fake);
     free(scene);

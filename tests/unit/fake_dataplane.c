@@ -184,9 +184,9 @@ static ssize_t read_message(struct fake_dataplane *fake)
 void fake_receive(struct fake_dataplane *fake, uint16_t type)
 {
     static const size_t sizes[] = {
-        [HB_MSG_HELLO] = sizeof(struct hb_hello),
-        [HB_MSG_PUBLISH] = sizeof(struct hb_publish),
-        [HB_MSG_LOOKUP] = sizeof(struct hb_lookup),
+        [HB_MSG_HELLO] = sizeof(struct hb_hello),   [HB_MSG_PUBLISH] = sizeof(struct hb_publish),
+        [HB_MSG_LOOKUP] = sizeof(struct hb_lookup), [HB_MSG_SETTLE] = sizeof(struct hb_settle),
+        [HB_MSG_FLUSH] = sizeof(struct hb_flush),
     };
     uint64_t deadline = now_ms() + DEADLINE_MS;
     ssize_t size;

@@ -36,6 +36,7 @@ struct fake_dataplane {
         struct hb_hello hello;
         struct hb_publish publish;
         struct hb_lookup lookup;
+        struct hb_settle settle;
         uint8_t bytes[HB_MESSAGE_MAX];
     } message; /* the last one */
 };

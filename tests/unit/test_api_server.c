@@ -60,6 +60,20 @@ static void on_publish(void *context, const struct hb_publish *request, int fd,
         close(fd);
 }
 
+static void on_settle(void *context, const struct hb_settle *request, struct hb_settle_reply *reply)
+{
+    (void)context;
+    reply->known = 1;
+    reply->first = request->first;
+    reply->idle[HB_SETTLE_WORDS - 1] = request->idle_ms;
+}
+
+static void on_flush(void *context, struct hb_flush_reply *reply)
+{
+    (void)context;
+    reply->flows = 4711;
+}
+
 static void on_lookup(void *context, const struct hb_lookup *request, struct hb_lookup_reply *reply)
 {
     (void)context;
@@ -82,7 +96,8 @@ static int set_up(void **state)
     if (mkdtemp(f.folder) == NULL)
         return -1;
     snprintf(f.path, sizeof(f.path), "%s/socket", f.folder);
-    f.handlers = (struct hb_api_handlers){NULL, on_hello, on_publish, on_lookup, on_log};
+    f.handlers = (struct hb_api_handlers){NULL,      on_hello, on_publish, on_lookup,
+                                          on_settle, on_flush, on_log};
     if (hb_api_listener_open(&f.listener, f.path, f.problem) != 0)
         return -1;
     f.server = hb_api_server_create(&f.listener, &f.handlers);
@@ -206,10 +221,26 @@ static void a_session_works(void **state)
     struct hb_publish_reply published;
     struct hb_lookup lookup = {.flow.source_port = 40000};
     struct hb_lookup_reply looked_up;
+    struct hb_settle settle = {.first = 64000, .idle_ms = 5};
+    struct hb_settle_reply settled;
+    struct hb_flush flush;
+    struct hb_flush_reply flushed;
     int peer = dial();
 
     (void)state;
     greet(peer);
+    hb_message_begin(&settle.header, HB_MSG_SETTLE, sizeof(settle), 41);
+    hb_message_begin(&flush.header, HB_MSG_FLUSH, sizeof(flush), 42);
+    send(peer, &settle, sizeof(settle), 0);
+    send(peer, &flush, sizeof(flush), 0);
+    assert_int_equal(receive(peer, &settled, sizeof(settled)), sizeof(settled));
+    assert_int_equal(settled.header.type, HB_MSG_SETTLE_REPLY);
+    assert_int_equal(settled.header.sequence, 41);
+    assert_int_equal(settled.first, 64000);
+    assert_int_equal(settled.idle[HB_SETTLE_WORDS - 1], 5);
+    assert_int_equal(receive(peer, &flushed, sizeof(flushed)), sizeof(flushed));
+    assert_int_equal(flushed.header.type, HB_MSG_FLUSH_REPLY);
+    assert_int_equal(flushed.flows, 4711);
     assert_non_null(strstr(f.last_log, "control connected: test"));
     hb_message_begin(&publish.header, HB_MSG_PUBLISH, sizeof(publish), 43);
     hb_message_begin(&lookup.header, HB_MSG_LOOKUP, sizeof(lookup), 44);
@@ -288,9 +319,9 @@ static void garbage_is_refused(void **state)
     peer = dial(), send(peer, "x", 1, 0);
     expect_refusal(peer, EBADMSG, "1 bytes");
     hb_message_begin(&hello.header, HB_MSG_HELLO, sizeof(hello), 1);
-    hello.header.version = 2;
+    hello.header.version = HB_PROTOCOL_VERSION + 1;
     peer = dial(), send(peer, &hello, sizeof(hello), 0);
-    expect_refusal(peer, EPROTONOSUPPORT, "version 2");
+    expect_refusal(peer, EPROTONOSUPPORT, "version 3");
     hello.header.version = HB_PROTOCOL_VERSION;
     peer = dial(), send(peer, &hello, sizeof(hello) - 1, 0);
     expect_refusal(peer, EMSGSIZE, "HELLO");

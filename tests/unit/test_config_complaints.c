@@ -166,8 +166,8 @@ static const struct row health_rows[] = {
     {5, TIME("61m"), TIME_EXPECTED "\"61m\""},
     {5, TIME("9ms"), TIME_EXPECTED "\"9ms\""},
     {5, TIME("0s"), TIME_EXPECTED "\"0s\""},
-    {5, TIME("5"), TIME_EXPECTED "\"5\"; add a unit: ms, s or m"},
-    {5, TIME("1h"), TIME_EXPECTED "\"1h\""},
+    {5, TIME("5"), TIME_EXPECTED "\"5\"; add a unit: ms, s, m or h"},
+    {5, TIME("2h"), TIME_EXPECTED "\"2h\""},
     {5, TIME("1.5s"), TIME_EXPECTED "\"1.5s\""},
     {5, TIME("1 s"), TIME_EXPECTED "\"1 s\""},
     {5, TIME("-1s"), TIME_EXPECTED "\"-1s\""},
@@ -228,6 +228,13 @@ static const struct row key_rows[] = {
      "t:9: services[0]: \"protocol\" is missing; expected tcp or udp"},
     {9, "  - { name: www, vip: 192.0.2.10, protocol: sctp, port: 80, pool: web }",
      "t:9: services[0].protocol: expected tcp or udp, found \"sctp\""},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web, tracking: changed }", NULL},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web, tracking: off }", NULL},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web, tracking: some }",
+     "t:9: services[0].tracking: expected all, changed or off, found \"some\""},
+    {1, "seed: 0123456789abcdef\nsettle_after: 1h", NULL},
+    {1, "seed: 0123456789abcdef\nsettle_after: 999ms",
+     "t:2: settle_after: expected a time from 1s to 24h, such as 1h, found \"999ms\""},
     {9, "  - www", "t:9: services[0]: expected a service with name, vip, protocol, port and pool"},
     {9, "  []", "t:9: services: the list is empty; expected a list of at least one service"}, /* BL-91 */
     {9, "  {}", "t:9: services: expected a list of at least one service; each starts with \"- \""},
@@ -566,6 +573,42 @@ static void test_jump(void **state)
                     "algorithm: jump\n    jump_replacement: true", false);
 }
 
+/* Bounded load places flows off their slots, where only an entry finds them. */
+static void test_bounded_load_tracks_all(void **state)
+{
+    static const char *const words[] = {"all", "changed", "off"};
+    char text[512];
+
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct complaints complaints = {0};
+        struct hb_config *config;
+
+        snprintf(
+            text, sizeof(text),
+            "seed: 0123456789abcdef\n"
+            "pools:\n"
+            "  - { name: web, health: { type: none }, bounded_load: 0.25, backends: [{ name: a, "
+            "address: 198.51.100.1 }] "
+            "}\n"
+            "  - { name: api, health: { type: none }, backends: [{ name: a, address: 198.51.100.1 "
+            "}] }\n"
+            "services:\n"
+            "  - { name: w, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }\n"
+            "  - { name: a, vip: 192.0.2.10, protocol: tcp, port: 81, pool: %s, tracking: %s }\n",
+            i < 3 ? "web" : "api", words[i % 3]);
+        config = parse(text, &complaints);
+        assert_int_equal(config != NULL, i == 0 || i >= 3);
+        if (i == 1)
+            assert_true(has_complaint(
+                &complaints, false,
+                "t:7: services[1].tracking: \"changed\", but its pool web has bounded_load, which "
+                "places flows off their slots and so needs \"all\"; change one of them"));
+        hb_config_free(config);
+        drop_complaints(&complaints);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -586,6 +629,7 @@ int main(void)
         cmocka_unit_test(test_bl61_scatter),
         cmocka_unit_test(test_jump),
         cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_bounded_load_tracks_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -203,6 +203,128 @@ static void test_a_restarted_control_publishes_nothing(void **state)
     }
 }
 
+/* Every backend has forwarded something: it may have flows. */
+static void count_traffic(struct scene *scene)
+{
+    struct hb_backend_counters *backends =
+        (void *)(uintptr_t)hb_counters_backends(scene->fake.counters, 0);
+
+    for (uint32_t id = 1; id < 8; id++)
+        backends[id].packets = 100;
+}
+
+static int unsettled_slots(struct scene *scene)
+{
+    json_t *json = request(scene, "GET", "/v1/status", 200);
+    json_t *pool = json_array_get(json_object_get(json, "pools"), 0);
+    int count = (int)json_integer_value(json_object_get(pool, "unsettled"));
+
+    json_decref(json);
+    return count;
+}
+
+/* Who owned the slots of a drained backend is known after control was restarted; with its state
+ * file or from the dataplane; and when both daemons were restarted at once. */
+static void test_previous_owners_are_remembered(void **state)
+{
+    struct scene *scene = *state;
+    int moved;
+
+    start_serving(scene);
+    assert_int_equal(unsettled_slots(scene), 0);
+    ask(scene, "POST", "/v1/backends/two/drain"); /* before it had any flow */
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, 3);
+    close(scene->http);
+    assert_int_equal(unsettled_slots(scene), 0);
+    ask(scene, "POST", "/v1/backends/two/undrain");
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, 4);
+    close(scene->http);
+    count_traffic(scene);
+    ask(scene, "POST", "/v1/backends/two/drain");
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, 5);
+    close(scene->http);
+    moved = unsettled_slots(scene);
+    assert_in_range(moved, 120, 131);
+    close_control(scene);
+    open_control(scene);
+    greet_with_generation(scene);
+    assert_int_equal(unsettled_slots(scene), moved);
+    assert_true(fake_hears_nothing(&scene->fake)); /* the very same table */
+    close_control(scene);
+    open_control(scene);
+    fake_greet(&scene->fake);
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    resolve_hops(scene);
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, scene->generation.number);
+    assert_int_equal(unsettled_slots(scene), moved);
+}
+
+static void answer_settle(struct scene *scene, uint32_t known, uint64_t bits)
+{
+    struct hb_settle_reply reply;
+
+    fake_receive(&scene->fake, HB_MSG_SETTLE);
+    reply = (struct hb_settle_reply){
+        .header = fake_header(&scene->fake, HB_MSG_SETTLE_REPLY, sizeof(reply)),
+        .known = known,
+        .first = scene->fake.message.settle.first,
+        .count = 251,
+    };
+    for (int word = 0; word < 4; word++)
+        reply.idle[word] = bits;
+    fake_send(&scene->fake, &reply, sizeof(reply), NULL, 0);
+}
+
+/* Marks go when the dataplane says that they are not needed, half of them first. */
+static void test_slots_settle(void **state)
+{
+    struct scene *scene = *state;
+    uint8_t digest[HB_DIGEST_SIZE];
+    int moved;
+
+    start_serving(scene);
+    count_traffic(scene);
+    ask(scene, "POST", "/v1/backends/two/drain");
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, 3);
+    close(scene->http);
+    moved = unsettled_slots(scene);
+    memcpy(digest, scene->control->model->pools[0].digest, sizeof(digest));
+    answer_settle(scene, 0, UINT64_MAX); /* "no such table": says nothing */
+    fake_receive(&scene->fake, HB_MSG_SETTLE);
+    assert_memory_equal(scene->fake.message.settle.digest, digest, sizeof(digest));
+    assert_int_equal(scene->fake.message.settle.first, 0);
+    {
+        struct hb_settle_reply wrong = {
+            .header = fake_header(&scene->fake, HB_MSG_SETTLE_REPLY, sizeof(wrong)),
+            .known = 1,
+            .count = 252, /* more than there are */
+        };
+
+        fake_send(&scene->fake, &wrong, sizeof(wrong), NULL, 0);
+    }
+    answer_settle(scene, 1, 0x5555555555555555);
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, 4);
+    assert_in_range(unsettled_slots(scene), moved / 3, 2 * moved / 3);
+    answer_settle(scene, 1, UINT64_MAX);
+    expect_publish(scene);
+    answer_publish(scene, HB_REJECT_NONE);
+    wait_until_serving(scene, 5);
+    assert_int_equal(unsettled_slots(scene), 0);
+}
+
 static void test_a_restarted_dataplane_gets_it_again(void **state)
 {
     struct scene *scene = *state;
@@ -320,6 +442,8 @@ int main(void)
         CASE(test_status_of_a_working_pair),
         CASE(test_wrong_requests),
         CASE(test_drain_is_remembered_and_then_applied),
+        CASE(test_previous_owners_are_remembered),
+        CASE(test_slots_settle),
         CASE(test_a_drain_that_cannot_be_remembered_is_not_done),
         CASE(test_a_client_that_does_not_wait),
         CASE(test_a_refused_generation_is_not_serving),

@@ -35,7 +35,7 @@ static struct hb_built_generation *build(const struct blob_plan *plan, struct hb
 {
     size_t size;
     void *blob = blob_build(plan, &size);
-    struct hb_built_generation *built = hb_generation_build(blob, store, &memory->memory);
+    struct hb_built_generation *built = hb_generation_build(blob, NULL, store, &memory->memory);
 
     free(blob); /* nothing of a built generation may lie in the blob */
     return built;

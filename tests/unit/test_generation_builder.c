@@ -21,7 +21,7 @@ static bool find_table(void *context, const uint8_t digest[HB_DIGEST_SIZE],
     for (uint32_t t = 0; plan != NULL && t < plan->tables_count; t++) {
         if (memcmp(plan->tables[t].digest, digest, HB_DIGEST_SIZE) != 0)
             continue;
-        table->owner = plan->tables[t].owner;
+        table->column.owner = plan->tables[t].column.owner;
         table->slots = plan->tables[t].slots;
         return true;
     }

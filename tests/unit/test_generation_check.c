@@ -172,7 +172,7 @@ static void a_wrong_header_is_refused(void **state)
     s = build_example(), s.header->magic = __builtin_bswap64(s.header->magic);
     expect(&s, HB_REJECT_MAGIC, 0, &s.header->magic, "byte order");
     s = build_example(), s.header->version = HB_GENERATION_VERSION + 1;
-    expect(&s, HB_REJECT_VERSION, 0, &s.header->version, "format 2, this dataplane reads 1");
+    expect(&s, HB_REJECT_VERSION, 0, &s.header->version, "format 3, this dataplane reads 2");
     s = build_example(), s.header->header_size = 200;
     expect(&s, HB_REJECT_VERSION, 0, &s.header->header_size, "200");
     s = build_example(), s.header->flags = 1;
@@ -278,10 +278,12 @@ static void bad_services_are_refused(void **state)
     expect(&s, HB_REJECT_SERVICE, 1, &s.services[1].id, "id 4096");
     s = build_example(), s.services[1].id = s.services[0].id;
     expect(&s, HB_REJECT_SERVICE, 1, &s.services[1].id, "follows");
-    s = build_example(), s.services[0].flags = 4;
-    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].flags, "flags");
+    s = build_example(), s.services[0].tracking = 3;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].tracking, "tracking 3");
+    s = build_example(), s.services[0].tracking = 2, s.pools[0].bounded_load = 1;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].tracking, "which needs 0 (all)");
     s = build_example(), s.services[0].reserved[3] = 1;
-    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].flags, "reserved");
+    expect(&s, HB_REJECT_SERVICE, 0, s.services[0].reserved, "reserved");
 }
 
 /* BL-86: every port that there is may be a service's. */
@@ -455,7 +457,7 @@ static void bad_tables_are_refused(void **state)
     expect(&s, HB_REJECT_TABLE, 0, &s.tables[0].slots, "slots");
     s = build_example(), s.tables[0].slots = HB_TABLE_SLOTS_MAX;
     expect(&s, HB_REJECT_TABLE, 0, &s.tables[0].offset, "outside");
-    s = build_example(), s.tables[0].flags = 1;
+    s = build_example(), s.tables[0].flags = 2;
     expect(&s, HB_REJECT_TABLE, 0, &s.tables[0].flags, "flags");
     s = build_example(), s.tables[1].offset += 2;
     expect(&s, HB_REJECT_TABLE, 1, &s.tables[1].offset, "misaligned");
@@ -525,7 +527,7 @@ static void a_table_that_is_held_need_not_be_carried(void **state)
     for (uint16_t i = 0; i < 13; i++)
         held.owner[i] = i % 2 + 1;
     blob_digest(held.owner, 13, held.digest);
-    held.table.owner = held.owner;
+    held.table.column.owner = held.owner;
     with_held.find_table = find_held;
     with_held.context = &held;
     assert_int_equal(hb_generation_check(s.blob, s.size, &with_held, &fault), HB_REJECT_NONE);

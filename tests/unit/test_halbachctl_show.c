@@ -53,7 +53,7 @@ static json_t *parse(const char *text)
     " \"config\": {\"file\": \"/etc/halbach/halbach.yaml\", \"loaded_unix\": 1790000000,"          \
     "  \"reloads\": 3, \"reloads_refused\": 1, \"last_error\": null},"                             \
     " \"services\": 2, \"pools\": [{\"name\": \"web\", \"algorithm\": \"maglev\","                 \
-    "  \"table_size\": 65537, \"backends\": 4, \"usable\": 3,"                                     \
+    "  \"table_size\": 65537, \"backends\": 4, \"usable\": 3, \"unsettled\": 402,"                 \
     "  \"digest\": \"0c4f00112233445566778899aabbccdd\", \"last_change\": {\"moved\": 16402,"      \
     "   \"ideal\": 16384, \"collateral\": 18, \"generation\": 7}}],"
 #define STATUS_DATAPLANE                                                                           \
@@ -106,8 +106,8 @@ static void test_status_of_a_good_day(void **state)
            "Backends    4: 4 up\n"
            "Services    2\n"
            "\n"
-           "POOL  ALGORITHM  SLOTS  USABLE  MOVED  IDEAL  GENERATION  DIGEST\n"
-           "web   maglev     65537     3/4  16402  16384           7  0c4f00112233\n");
+           "POOL  ALGORITHM  SLOTS  USABLE  MOVED  IDEAL  UNSETTLED  GENERATION  DIGEST\n"
+           "web   maglev     65537     3/4  16402  16384        402           7  0c4f00112233\n");
     json_decref(status);
     json_decref(backends);
 }
@@ -153,8 +153,8 @@ static void test_status_of_a_bad_night(void **state)
         "Backends    4: 2 up, 1 down, 1 draining\n"
         "Services    2\n"
         "\n"
-        "POOL  ALGORITHM  SLOTS  USABLE  MOVED  IDEAL  GENERATION  DIGEST\n"
-        "web   maglev     65537     0/4  16402  16384           7  0c4f00112233\n");
+        "POOL  ALGORITHM  SLOTS  USABLE  MOVED  IDEAL  UNSETTLED  GENERATION  DIGEST\n"
+        "web   maglev     65537     0/4  16402  16384        402           7  0c4f00112233\n");
     json_decref(status);
     json_decref(backends);
 }

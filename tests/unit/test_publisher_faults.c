@@ -77,7 +77,7 @@ static void test_bad_hello_replies(void **state)
     reply = fake_hello_reply(fake);
     reply.generation_number = 41;
     reply.header.version = HB_PROTOCOL_VERSION + 1;
-    answer_badly(owner, &reply, fds, 2, "version 2 of the protocol, this control version 1");
+    answer_badly(owner, &reply, fds, 2, "version 3 of the protocol, this control version 2");
     close(fds[1]);
 }
 

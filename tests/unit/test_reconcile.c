@@ -115,11 +115,13 @@ static void test_drain_moves_its_own_slots(void **state)
 {
     struct hb_model *model = working(state, 4);
     struct hb_plan plan = {0};
-    uint8_t before[HB_DIGEST_SIZE];
+    uint8_t before[HB_DIGEST_SIZE], owners[HB_DIGEST_SIZE];
+    uint64_t all[4];
     uint32_t own;
 
     reconcile(model, &plan);
     memcpy(before, plan.content, sizeof(before));
+    memcpy(owners, plan.pools[0].owners, sizeof(owners));
     own = slots_of(model, "web", "198.51.100.3");
     drain(model, "198.51.100.3", true);
     reconcile(model, &plan);
@@ -129,8 +131,15 @@ static void test_drain_moves_its_own_slots(void **state)
     assert_true(model->pools[0].changed);
     assert_int_equal(model->pools[0].change.ideal, own);
     assert_int_equal(model->pools[0].change.moved, own + model->pools[0].change.collateral);
-    /* Undrain gives the old table back, exactly. */
+    /* Undrain gives the old owners back, exactly; what moved stays marked until it has settled. */
     drain(model, "198.51.100.3", false);
+    reconcile(model, &plan);
+    assert_memory_equal(plan.pools[0].owners, owners, sizeof(owners));
+    assert_int_equal(model->pools[0].history.unsettled_count, model->pools[0].change.moved);
+    assert_memory_not_equal(plan.content, before, sizeof(before));
+    memset(all, 0xff, sizeof(all));
+    assert_int_equal(hb_pool_table_settle(&model->pools[0], all, 0, 251),
+                     model->pools[0].change.moved);
     reconcile(model, &plan);
     assert_memory_equal(plan.content, before, sizeof(before));
     hb_plan_clear(&plan);

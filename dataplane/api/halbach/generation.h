@@ -11,7 +11,7 @@
  *                pools      count * struct hb_pool_record       a service names one by index
  *                backends   count * struct hb_backend_record    sorted by id, ids unique
  *                tables     count * struct hb_table_record      a pool names one by index
- *                slots      the bodies of the carried tables, uint16_t backend ids
+ *                slots      the bodies of the carried tables: see struct hb_table_record
  *
  * Every section starts at a multiple of HB_SECTION_ALIGN; gaps are zero. Offsets count from the
  * start of the blob. Nothing in it is a pointer, so it can be mapped anywhere.
@@ -30,11 +30,13 @@
 #ifndef HB_API_GENERATION_H
 #define HB_API_GENERATION_H
 
+#include <stdbool.h>
+
 #include "halbach/flow_key.h"
 #include "halbach/types.h"
 
 #define HB_GENERATION_MAGIC    UINT64_C(0x314e454748434c42) /* "BLCHGEN1", little-endian */
-#define HB_GENERATION_VERSION  1
+#define HB_GENERATION_VERSION  2
 #define HB_GENERATION_SIZE_MAX (UINT64_C(1) << 32)
 #define HB_SECTION_ALIGN       64
 #define HB_TABLE_SLOTS_MIN     7
@@ -70,15 +72,23 @@ struct hb_generation_header {
 };
 _Static_assert(sizeof(struct hb_generation_header) == 192, "three cache lines, no padding");
 
+/* Which flows of a service get an entry in the flow cache. */
+enum hb_tracking {
+    HB_TRACKING_ALL = 0,
+    HB_TRACKING_CHANGED = 1, /* UDP, and TCP on unsettled slots */
+    HB_TRACKING_OFF = 2,     /* none: the slot's owner serves, whoever served before */
+    HB_TRACKINGS,
+};
+
 /* One VIP, protocol and port. (family, address, protocol, port) is unique in a generation. */
 struct hb_service_record {
     uint8_t address[HB_ADDRESS_SIZE];
     hb_be16 port;
-    uint8_t protocol; /* enum hb_protocol */
-    uint8_t family;   /* enum hb_family */
-    uint32_t id;      /* index of its counters, kept while the service is configured */
-    uint32_t pool;    /* index into pools */
-    uint32_t flags;   /* 0 */
+    uint8_t protocol;  /* enum hb_protocol */
+    uint8_t family;    /* enum hb_family */
+    uint32_t id;       /* index of its counters, kept while the service is configured */
+    uint32_t pool;     /* index into pools */
+    uint32_t tracking; /* enum hb_tracking; HB_TRACKING_ALL if its pool bounds the load */
     uint64_t reserved[4];
     char name[HB_NAME_SIZE];
 };
@@ -155,13 +165,75 @@ struct hb_backend_record {
 };
 _Static_assert(sizeof(struct hb_backend_record) == 256, "four cache lines, no padding");
 
+/*
+ * Two owners a slot. A slot whose owner changed lately is unsettled: flows that began before the
+ * change may still run on the owner that it had then. A table with such slots says so by
+ * HB_TABLE_TWO_OWNERS and carries two more columns. Its body is then
+ *
+ *     owner      uint16_t[M]  backend ids, who serves new flows; never HB_BACKEND_NONE
+ *     previous   uint16_t[M]  the owner before the slot became unsettled; HB_BACKEND_NONE when that
+ *                             is not a backend any more, and on settled slots
+ *     unsettled  uint64_t[(M + 63) / 64]  bit slot % 64 of word slot / 64
+ *
+ * each column at a multiple of 8 bytes from the body's start; gaps and bits beyond M are zero. The
+ * mark stands for itself: after a drain that was taken back `previous` is the owner again, and
+ * flows made in between live elsewhere. At least one slot is marked; a table that has settled
+ * has the first column alone.
+ */
+#define HB_TABLE_TWO_OWNERS 1u
+
 struct hb_table_record {
-    uint8_t digest[HB_DIGEST_SIZE]; /* XXH3, 128 bits canonical form, of the slots' bytes */
-    uint64_t offset;                /* of the slots, or 0: the receiver holds this table already */
+    uint8_t digest[HB_DIGEST_SIZE]; /* XXH3, 128 bits canonical form, of the body's bytes, seeded
+                                     * with `flags` */
+    uint64_t offset;                /* of the body, or 0: the receiver holds this table already */
     uint32_t slots;                 /* M */
-    uint32_t flags;                 /* 0 */
+    uint32_t flags;                 /* HB_TABLE_TWO_OWNERS or 0 */
 };
 _Static_assert(sizeof(struct hb_table_record) == 32, "no padding");
+
+/* Where the columns of a body are. `previous` and `unsettled` are NULL when all slots have settled.
+ */
+struct hb_table_columns {
+    const uint16_t *owner;
+    const uint16_t *previous;
+    const uint64_t *unsettled;
+};
+
+static inline uint64_t hb_table_previous_offset(uint32_t slots)
+{
+    return ((uint64_t)slots * sizeof(uint16_t) + 7) & ~UINT64_C(7);
+}
+
+static inline uint64_t hb_table_unsettled_bytes(uint32_t slots)
+{
+    return ((uint64_t)slots + 63) / 64 * sizeof(uint64_t);
+}
+
+static inline uint64_t hb_table_body_bytes(uint32_t slots, uint32_t flags)
+{
+    if ((flags & HB_TABLE_TWO_OWNERS) == 0)
+        return (uint64_t)slots * sizeof(uint16_t);
+    return 2 * hb_table_previous_offset(slots) + hb_table_unsettled_bytes(slots);
+}
+
+/* `body` is aligned to 8 bytes, NULL is allowed. */
+static inline struct hb_table_columns hb_table_columns(const void *body, uint32_t slots,
+                                                       uint32_t flags)
+{
+    struct hb_table_columns columns = {.owner = (const uint16_t *)body};
+    uint64_t offset = hb_table_previous_offset(slots);
+
+    if (body != NULL && (flags & HB_TABLE_TWO_OWNERS) != 0) {
+        columns.previous = (const uint16_t *)((const uint8_t *)body + offset);
+        columns.unsettled = (const uint64_t *)((const uint8_t *)body + 2 * offset);
+    }
+    return columns;
+}
+
+static inline bool hb_slot_is_unsettled(const uint64_t *unsettled, uint32_t slot)
+{
+    return (unsettled[slot / 64] >> slot % 64 & 1) != 0;
+}
 
 /*
  * Why a generation is refused, in the order of the checks. X(ENUM, "text"). The reply names the
@@ -188,6 +260,7 @@ _Static_assert(sizeof(struct hb_table_record) == 32, "no padding");
     X(TABLE_DIGEST,     "a table's contents do not match its digest") \
     X(TABLE_UNKNOWN,    "a table is named but not carried, and not held here") \
     X(SLOT,             "a slot names a backend that is missing, has no rewrite or is of another pool") \
+    X(PREVIOUS,         "a slot's previous owner or its mark is not as it must be") \
     X(NO_MEMORY,        "not enough memory to adopt it")
 /* clang-format on */
 

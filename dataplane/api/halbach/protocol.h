@@ -18,7 +18,7 @@
  *   3. control compares `content` with what it wants, and sends PUBLISH with a sealed memfd if they
  *      differ. PUBLISH_REPLY comes once every worker is on the new generation and the old one is
  *      freed, or at once with the reason of a reject; then the old one keeps serving.
- *   4. LOOKUP at any time.
+ *   4. LOOKUP, SETTLE and FLUSH at any time.
  * One control at a time holds the connection; it is free again as soon as that control's process
  * ends. If the connection breaks, the dataplane goes on with what it has. Publishing a generation
  * that may have been adopted already is harmless.
@@ -30,7 +30,7 @@
 #include "halbach/types.h"
 
 #define HB_PROTOCOL_MAGIC   UINT32_C(0x504c4248) /* "HBLP", little-endian */
-#define HB_PROTOCOL_VERSION 1
+#define HB_PROTOCOL_VERSION 2
 #define HB_DATAPLANE_SOCKET "/run/halbach/dataplane.sock"
 #define HB_MESSAGE_MAX      8192 /* bytes; the largest message of any type */
 #define HB_TEXT_SIZE        256
@@ -43,6 +43,10 @@ enum hb_message_type {
     HB_MSG_PUBLISH_REPLY = 5,
     HB_MSG_LOOKUP = 6,
     HB_MSG_LOOKUP_REPLY = 7,
+    HB_MSG_SETTLE = 8,
+    HB_MSG_SETTLE_REPLY = 9,
+    HB_MSG_FLUSH = 10,
+    HB_MSG_FLUSH_REPLY = 11,
 };
 
 struct hb_message_header {
@@ -84,8 +88,8 @@ struct hb_hello_reply {
     uint32_t pid;
     uint32_t workers;
     uint32_t ports;
-    uint32_t reserved;
-    char version[32]; /* of the program, "0.1.0" */
+    uint32_t tcp_idle_ms; /* idle time after which an established TCP flow is forgotten */
+    char version[32];     /* of the program, "0.1.0" */
     struct hb_port_info port[HB_PORTS_MAX];
 };
 
@@ -128,11 +132,53 @@ struct hb_lookup_reply {
     uint32_t pool;    /* index in the generation */
     uint32_t slots;   /* M */
     uint32_t slot;
-    uint32_t table_backend; /* id of the slot's owner */
-    uint32_t backend;       /* id of the backend the next packet goes to */
-    uint32_t flow_backend;  /* id in the flow entry, when there is one */
-    uint32_t worker;        /* index of the worker that has the entry */
-    uint32_t flow_idle_ms;  /* since its last packet */
+    uint32_t table_backend;    /* id of the slot's owner */
+    uint32_t backend;          /* id of the backend the next packet goes to; without an entry, that
+                                * of a new flow */
+    uint32_t unsettled;        /* 1: the slot is; without an entry, packets of an established TCP
+                                * flow go to `previous_backend` while that is up or draining */
+    uint32_t previous_backend; /* id, or HB_BACKEND_NONE */
+    uint32_t tracking;         /* enum hb_tracking of the service */
+    uint32_t flow_backend;     /* id in the flow entry, when there is one */
+    uint32_t worker;           /* index of the worker that has the entry */
+    uint32_t flow_idle_ms;     /* since its last packet */
+};
+
+/*
+ * Which unsettled slots of a table have not needed their mark lately: no packet went to another
+ * backend than the owner for `idle_ms`, counted from when the slot became unsettled, or got its
+ * owner, in this dataplane. Control takes their marks away by the next generation. One reply holds
+ * HB_SETTLE_WORDS * 64 slots; a larger table takes several requests.
+ */
+#define HB_SETTLE_WORDS 1000
+
+struct hb_settle {
+    struct hb_message_header header;
+    uint8_t digest[HB_DIGEST_SIZE]; /* of a table of the generation that serves */
+    uint32_t idle_ms;
+    uint32_t first; /* slot, a multiple of 64 */
+};
+
+struct hb_settle_reply {
+    struct hb_message_header header;
+    uint32_t known; /* 0: no such table serves, or all of it has settled */
+    uint32_t first; /* as asked for */
+    uint32_t count; /* of slots from there on that this reply is about */
+    uint32_t reserved;
+    uint64_t idle[HB_SETTLE_WORDS]; /* bit i % 64 of word i / 64: slot first + i has settled */
+};
+
+/* Empties the flow caches: what follows is as after a restart of the dataplane. The workers do it
+ * in one go, which holds a large cache up for some milliseconds: for tests and emergencies. */
+struct hb_flush {
+    struct hb_message_header header;
+};
+
+struct hb_flush_reply {
+    struct hb_message_header header;
+    uint64_t flows;   /* entries that were removed */
+    uint32_t workers; /* that have done it; the others did not answer within a second, and will */
+    uint32_t reserved;
 };
 
 /* Refused: the dataplane closes the connection after it. */
@@ -143,6 +189,7 @@ struct hb_refused {
     char text[HB_TEXT_SIZE]; /* names the cause and the remedy */
 };
 
-_Static_assert(sizeof(struct hb_hello_reply) <= HB_MESSAGE_MAX, "the largest message fits");
+_Static_assert(sizeof(struct hb_hello_reply) <= HB_MESSAGE_MAX, "a large message fits");
+_Static_assert(sizeof(struct hb_settle_reply) <= HB_MESSAGE_MAX, "the largest message fits");
 
 #endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * slot_files.h: the pools' slot histories on disk, so that a restart of control forgets no previous
+ * owner, even if the dataplane is restarted just then.
+ *
+ * One file a pool, in the folder STATE.slots beside the state file: after a change of one pool in a
+ * thousand one file is written, of 2 bytes a slot (4 and a bit while some are unsettled). Its name
+ * is a hash of the pool's. It says by address whom each id stands for, so ids may have changed when
+ * it is read. A file is written to a temporary one and renamed, so after a crash there is the old
+ * or the new one; it is not synced to the disk, but carries a checksum: after a power cut, when
+ * connections are lost anyway, a torn one is taken for missing. Host byte order; 0600.
+ *
+ *     struct header, `members` * struct member, the columns as in struct hb_table_record
+ */
+#ifndef HB_CONTROL_SLOT_FILES_H
+#define HB_CONTROL_SLOT_FILES_H
+
+#include "model.h"
+
+/* Replaces the pool's file. 0 or negative errno. Makes the folder when it is missing. */
+int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool);
+
+/* Reads it into pool->history: ids become those of the pool's backends, of others nobody's. 0;
+ * -ENOENT; -EBADMSG: torn, of another pool, version or seed; -ENOMEM or another negative errno.
+ * Unless it returns 0 the history is as before. */
+int hb_slot_file_load(const char *folder, struct hb_model_pool *pool, uint64_t seed);
+
+/* Removes the files of pools that the model does not have. */
+void hb_slot_files_prune(const char *folder, const struct hb_model *model);
+
+#endif
