@@ -7,7 +7,7 @@
  * Every way leads to finish(), which closes the socket and reports one reason. The connection is
  * closed by RST (SO_LINGER with a time of zero), so that it leaves no TIME_WAIT behind: the next
  * probe never meets the leftovers of the one before, and thousands of targets do not use up the
- * ports (FIELD-CASES BL-96). The server sees a connection that was reset before any data, which
+ * ports (BL-96). The server sees a connection that was reset before any data, which
  * servers take without a word.
  */
 #include "checker.h"

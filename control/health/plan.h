@@ -6,7 +6,7 @@
  * is the fractional part of n times 0.618..., which places each new one into a largest gap (Knuth,
  * The Art of Computer Programming, vol. 3, 6.4). So any number of targets is spread evenly, better
  * than by hashing their addresses: of 200 targets each tenth of the interval gets 20 or nearly so
- * (FIELD-CASES BL-96 asks for at most twice as many in one as in another; a hash gives up to three
+ * (BL-96 asks for at most twice as many in one as in another; a hash gives up to three
  * times as many).
  *
  * Pure; times are CLOCK_MONOTONIC in microseconds.
