@@ -23,6 +23,7 @@
 #include "halbach/types.h"
 
 struct hb_service_map; /* service_map.h */
+struct hb_nat;         /* nat_map.h */
 
 /* The lookup table of a pool as the packet path needs it. slots == 0: no usable backend. */
 struct hb_pool {
@@ -97,6 +98,7 @@ struct hb_generation {
     uint64_t number;
     struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
+    const struct hb_nat *nat;           /* nat_map.h; NULL when no backend is reached by NAT */
 };
 
 /* Whether stage_encap may go its short way. */

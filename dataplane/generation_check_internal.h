@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * generation_check_internal.h: what the two files of the check share: generation_check.c (header,
- * sections, services, pools, backends) and generation_check_tables.c (tables and their slots).
+ * generation_check_internal.h: what the files of the check share: generation_check.c (header,
+ * sections, services, pools, backends), generation_check_nat.c (what NAT needs) and
+ * generation_check_tables.c (tables and their slots).
  */
 #ifndef HB_DATAPLANE_GENERATION_CHECK_INTERNAL_H
 #define HB_DATAPLANE_GENERATION_CHECK_INTERNAL_H
@@ -56,6 +57,10 @@ static inline bool is_inside(const struct hb_check *c, uint64_t offset, uint64_t
     return offset % HB_SECTION_ALIGN == 0 && offset >= sizeof(*c->header) && offset <= c->size &&
            bytes <= c->size - offset;
 }
+
+/* Sources of full NAT, and whether answers can be told apart, in generation_check_nat.c. */
+enum hb_reject hb_check_sources(struct hb_check *c);
+enum hb_reject hb_check_nat(struct hb_check *c);
 
 /* The last steps of the ladder, in generation_check_tables.c. */
 enum hb_reject hb_check_table_indexes(struct hb_check *c);

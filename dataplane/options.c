@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOWS_MIN 1024
-#define FLOWS_MAX (UINT64_C(1) << 32)
+#define NAT_SESSIONS_MAX (UINT64_C(1) << 28)
+#define FLOWS_MIN        1024
+#define FLOWS_MAX        (UINT64_C(1) << 32)
 
 static __attribute__((format(printf, 2, 3))) int complain(char *problem, const char *format, ...)
 {
@@ -107,6 +108,28 @@ bad:
         value, FLOWS_MIN, (unsigned long long)(FLOWS_MAX >> 20));
 }
 
+static int set_nat_sessions(struct hb_options *options, const char *value, char *problem)
+{
+    uint64_t number, unit = 1;
+    const char *end;
+
+    if (!read_number(value, NAT_SESSIONS_MAX, &number, &end))
+        goto bad;
+    if (*end == 'K' || *end == 'k')
+        unit = 1024, end++;
+    else if (*end == 'M' || *end == 'm')
+        unit = 1024 * 1024, end++;
+    if (*end != '\0' || number > NAT_SESSIONS_MAX / unit)
+        goto bad;
+    options->nat_sessions = (uint32_t)(number * unit);
+    return 0;
+bad:
+    return complain(problem,
+                    "--nat-sessions '%.80s': a number of 0 to %luM is expected, K and M are "
+                    "allowed: 256K",
+                    value, NAT_SESSIONS_MAX >> 20);
+}
+
 static int set_idle_sleep(struct hb_options *options, const char *value, char *problem)
 {
     const char *end;
@@ -185,6 +208,9 @@ static const struct row {
     {"--flows", "N", set_flows,
      "entries of the flow caches of all workers together;\n"
      "K and M are allowed (default 1M)"},
+    {"--nat-sessions", "N", set_nat_sessions,
+     "connections of full NAT of all workers together;\n"
+     "0: none are possible (default 64K)"},
     {"--idle-sleep", "US", set_idle_sleep,
      "a worker that finds nothing to do sleeps this many\n"
      "microseconds; 0 never sleeps (default 0)"},
@@ -250,6 +276,7 @@ int hb_options_parse(int count, char **arguments, struct hb_options *options, ch
     *options = (struct hb_options){
         .socket = HB_DATAPLANE_SOCKET,
         .flows = 1024 * 1024,
+        .nat_sessions = 64 * 1024,
         .timeouts = {.tcp_syn_ms = 3000,
                      .tcp_established_ms = 3600000,
                      .tcp_fin_ms = 10000,

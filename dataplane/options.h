@@ -25,6 +25,7 @@ struct hb_options {
     uint32_t interfaces;
     const char *kernel_interface[HB_PORTS_MAX]; /* by port id; NULL: what the driver says */
     uint64_t flows;                             /* of all workers together */
+    uint32_t nat_sessions;                      /* the same; 0: full NAT is not possible */
     uint32_t idle_sleep_us;
     struct hb_flow_timeouts timeouts;
     bool help;

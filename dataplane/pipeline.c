@@ -4,7 +4,8 @@
  *
  * Every burst passes the steps below. A packet leaves the way early by one of two side exits:
  * hb_drop (a named reason, counted) or hb_punt (to the kernel, unchanged). So for each worker
- * received = sent + punted + dropped, exactly, after every burst.
+ * received = sent + punted + dropped, exactly, after every burst; but for answers of full NAT, which
+ * one worker may receive and another one send (full_nat.h).
  */
 #include <rte_prefetch.h>
 
@@ -13,7 +14,8 @@
 #include "worker_state.h"
 
 /* Makes a batch of the burst. */
-static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count)
+static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count,
+                       bool received)
 {
     struct hb_worker_counters *counters = batch->worker->counters;
     uint64_t bytes = 0;
@@ -29,8 +31,8 @@ static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], u
         packet->service = HB_NO_SERVICE;
         bytes += rte_pktmbuf_pkt_len(mbufs[i]);
     }
-    counters->rx_packets += count;
-    counters->rx_bytes += bytes;
+    counters->rx_packets += received ? count : 0;
+    counters->rx_bytes += received ? bytes : 0;
 }
 
 /* Without a generation no packet is ours. */
@@ -42,8 +44,8 @@ static void refuse_all(struct hb_batch *batch)
         hb_punt(batch, packet, HB_DROP_NO_GENERATION);
 }
 
-void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
-                     struct rte_mbuf *const mbufs[], uint16_t count)
+static void run(struct hb_worker *worker, const struct hb_generation *generation,
+                struct rte_mbuf *const mbufs[], uint16_t count, bool received)
 {
     struct hb_batch *batch = &worker->batch;
 
@@ -51,7 +53,7 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     batch->generation = generation;
 
     /* 1. Count the burst in. */
-    take_burst(batch, mbufs, count);
+    take_burst(batch, mbufs, count, received);
     if (generation == NULL)
         refuse_all(batch);
 
@@ -62,9 +64,13 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     /* 3. Find the service. Not a VIP: to the kernel. A VIP, but unfit or no such port: drop. */
     hb_stage_service(batch);
 
-    /* 4. Fragments: put the ports of their datagram on them, so that they go on like the others. */
-    if (unlikely(batch->aside_count != 0))
+    /* 4. Fragments: put the ports of their datagram on them, so that they go on like the others.
+     * Answers of NAT backends: translate and send them. */
+    if (unlikely(batch->aside_count != 0)) {
         hb_stage_fragment(batch);
+        if (generation->nat != NULL)
+            hb_stage_return(batch);
+    }
 
     /* 5. Ask the flow cache: a flow stays on its backend while that is there and not down. */
     hb_stage_flow(batch);
@@ -82,4 +88,16 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     hb_punt_flush(worker);
 
     worker->counters->flows = hb_flow_table_used(worker->flows);
+}
+
+void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
+                     struct rte_mbuf *const mbufs[], uint16_t count)
+{
+    run(worker, generation, mbufs, count, true);
+}
+
+void hb_pipeline_run_handed(struct hb_worker *worker, const struct hb_generation *generation,
+                            struct rte_mbuf *const mbufs[], uint16_t count)
+{
+    run(worker, generation, mbufs, count, false);
 }

@@ -12,4 +12,8 @@ struct hb_worker;
 void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
                      struct rte_mbuf *const mbufs[], uint16_t count);
 
+/* The same for packets that another worker has received and counted. */
+void hb_pipeline_run_handed(struct hb_worker *worker, const struct hb_generation *generation,
+                            struct rte_mbuf *const mbufs[], uint16_t count);
+
 #endif

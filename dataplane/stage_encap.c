@@ -24,6 +24,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
+#include "encap_nat.h"
 #include "ipv4_sum.h"
 #include "stages.h"
 #include "worker_state.h"
@@ -121,6 +122,10 @@ static void encapsulate(struct hb_batch *batch, struct hb_packet *packet)
     const struct hb_backend *backend = packet->backend;
     uint8_t *headers;
 
+    if (hb_forwarding_is_nat(backend->forwarding)) {
+        hb_encap_nat(batch, packet);
+        return;
+    }
     if (packet->inner_length > backend->inner_max) {
         hb_drop(batch, packet, HB_DROP_OVERSIZE);
         return;

@@ -3,7 +3,8 @@
  * stage_service.c: whose packet is it?
  *
  * First the address: what is not for a VIP is the kernel's (ARP was punted before; SSH, BGP, ping
- * of the host, broken or not, go here), because only the kernel may judge it. Then the verdict of
+ * of the host, broken or not, go here), because only the kernel may judge it; with NAT, answers of
+ * backends are told from it first (stage_return.c). Then the verdict of
  * the parser: what is for a VIP and malformed, a fragment or not TCP or UDP is dropped for that
  * reason. Then the port.
  */
@@ -23,7 +24,11 @@ static int32_t find_service(const struct hb_service_map *map, const struct hb_fl
 /* Packets that are not for a service, or unfit for it. */
 static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t index)
 {
-    if (index == HB_SERVICE_NOT_VIP)
+    bool not_vip = index == HB_SERVICE_NOT_VIP;
+
+    if (not_vip && batch->generation->nat != NULL && hb_is_return(batch, packet))
+        hb_set_aside(batch, packet, HB_SHAPE_RETURN);
+    else if (not_vip)
         hb_punt(batch, packet, HB_DROP_NOT_VIP);
     else if (packet->fault == HB_DROP_FRAGMENT)
         hb_set_aside(batch, packet, HB_SHAPE_FRAGMENT);

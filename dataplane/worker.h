@@ -16,6 +16,7 @@
 #include "halbach/flow_key.h"
 #include "halbach/types.h"
 
+struct hb_handover;
 struct hb_worker; /* worker_state.h holds its fields, for the stages and the tests */
 struct rte_rcu_qsbr;
 
@@ -47,6 +48,8 @@ struct hb_worker_config {
     uint32_t ports_count;
     uint64_t flows_max;     /* flows that its cache holds */
     uint64_t flows6_max;    /* of which IPv6 at most; 0: an eighth */
+    uint32_t sessions_max;  /* of full NAT; 0: none is possible */
+    const struct hb_handover *handover; /* nat_handover.h; NULL: this is the only worker */
     uint32_t idle_sleep_us; /* sleep so long after many idle polls in a row; 0: never */
     struct hb_flow_timeouts timeouts;
     struct hb_counters_header *region; /* counters; it writes its own block only */

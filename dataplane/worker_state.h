@@ -18,6 +18,7 @@
 #include "bounded_load.h"
 #include "flow_table.h"
 #include "generation.h"
+#include "nat_session.h"
 #include "worker.h"
 
 #define HB_NO_PORT UINT16_MAX
@@ -39,6 +40,7 @@ struct hb_worker {
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
+    struct hb_nat_sessions *sessions;     /* the same; NULL: none are possible */
     uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
 
     /* Written by any thread; read by the worker each turn. */
