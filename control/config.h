@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "config_nat.h"
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"
 #include "halbach/types.h"
@@ -53,6 +54,7 @@ struct hb_pool_config {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_nat_config nat; /* for NAT and full NAT */
     struct hb_health_config health;
     struct hb_backend_config *backends;
     uint32_t backends_count; /* at least 1 */

@@ -9,6 +9,7 @@
  *     config_values.c   one scalar to one value
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
+ *     config_nat.c      the same for NAT, with its keys
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
@@ -101,6 +102,7 @@ enum hb_config_type {
     HB_CONFIG_BOOLEAN,   /* true or false */
     HB_CONFIG_FRACTION,  /* plain digits with a point; kept in 1/1024, min and max in millionths */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
+    HB_CONFIG_OWN,       /* by a function of the key */
     HB_CONFIG_MAPPING,
     HB_CONFIG_LIST, /* of mappings */
 };
@@ -113,6 +115,7 @@ struct hb_config_choice {
 };
 
 struct hb_config_schema;
+struct hb_config_key;
 
 /* One key of the file. */
 struct hb_config_key {
@@ -122,6 +125,10 @@ struct hb_config_key {
     /* Anything else that an accepted value must hold; complains and returns false when it does not.
      */
     bool (*check)(struct hb_config_reader *reader, int line, const char *path, const void *field);
+    /* HB_CONFIG_OWN: reads the node, whatever it is; complains and returns false when it is not as
+     * expected. */
+    bool (*read)(struct hb_config_reader *reader, const struct hb_config_key *key,
+                 const yaml_node_t *node, const char *path, void *field);
     const struct hb_config_choice *choices; /* ends with a NULL word */
     const struct hb_config_schema *schema;  /* of a mapping, or of a list's elements */
     size_t count_offset;                    /* of a list's count, uint32_t */
@@ -177,6 +184,10 @@ void hb_config_check_unique(struct hb_config_reader *reader, struct hb_config_en
 
 /* config_rules.c */
 void hb_config_apply_rules(struct hb_config_reader *reader);
+
+/* config_nat.c */
+extern const struct hb_config_schema hb_config_nat_schema;
+void hb_config_check_nat(struct hb_config_reader *reader);
 
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);

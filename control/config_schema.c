@@ -28,10 +28,15 @@ static const struct hb_config_choice algorithms[] = {
 };
 
 static const struct hb_config_choice forwardings[] = {
-    {"ipip", HB_FORWARDING_IPIP}, {"gue", HB_CONFIG_NOT_YET},
-    {"gre", HB_CONFIG_NOT_YET},   {"vxlan", HB_CONFIG_NOT_YET},
-    {"l2", HB_CONFIG_NOT_YET},    {"l3dsr", HB_CONFIG_NOT_YET},
-    {"nat", HB_CONFIG_NOT_YET},   {NULL, 0},
+    {"ipip", HB_FORWARDING_IPIP},
+    {"gue", HB_CONFIG_NOT_YET},
+    {"gre", HB_CONFIG_NOT_YET},
+    {"vxlan", HB_CONFIG_NOT_YET},
+    {"l2", HB_CONFIG_NOT_YET},
+    {"l3dsr", HB_CONFIG_NOT_YET},
+    {"nat", HB_FORWARDING_NAT},
+    {"full_nat", HB_FORWARDING_FULL_NAT},
+    {NULL, 0},
 };
 
 static const struct hb_config_choice health_types[] = {
@@ -122,7 +127,9 @@ static const struct hb_config_key pool_keys[] = {
      .expected = "a number from 0.01 to 10, such as 0.25 for a quarter above the mean",
      .min = 10000, .max = 10000000},
     {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
-     .expected = "ipip", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
+     .expected = "ipip, nat or full_nat", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
+    {.name = "nat", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, nat),
+     .schema = &hb_config_nat_schema},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
      .schema = &health_schema},
     {.name = "backends", .type = HB_CONFIG_LIST, FIELD(struct hb_pool_config, backends),
@@ -277,8 +284,10 @@ static void read_key(struct hb_config_reader *reader, const struct hb_config_key
         read_list(reader, key, node, path, object);
         break;
     default:
-        good = hb_config_read_value(reader, key, node, path, field) &&
-               (key->check == NULL || key->check(reader, line_of(node), path, field));
+        good =
+            (key->type == HB_CONFIG_OWN ? key->read(reader, key, node, path, field)
+                                        : hb_config_read_value(reader, key, node, path, field)) &&
+            (key->check == NULL || key->check(reader, line_of(node), path, field));
         hb_config_add_place(reader, field, node, good);
         if (!good) { /* nothing of it remains */
             memset(field, 0, key->size);

@@ -69,6 +69,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
     if (control->state_dirty)
         hb_control_save(control);
     hb_control_settle(control);
+    hb_control_tick_nat(control);
 }
 
 static void on_probe_changed(void *context, struct hb_model_pool *pool,
@@ -90,6 +91,7 @@ static void on_hop_changed(void *context, const struct hb_address *address)
 
     if (!hb_next_hops_get(control->hops, address, &hop))
         return;
+    hb_control_client_hop_changed(control, address, &hop);
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_backend *backend = hb_pool_backend(&control->model->pools[p], address);
 

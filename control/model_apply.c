@@ -126,6 +126,8 @@ uint16_t hb_model_probe_port(const struct hb_config *config, uint32_t pool)
 {
     if (config->pools[pool].health.port != 0)
         return config->pools[pool].health.port;
+    if (config->pools[pool].nat.port != 0)
+        return config->pools[pool].nat.port;
     for (uint32_t s = 0; s < config->services_count; s++) {
         if (config->services[s].pool == pool)
             return config->services[s].port;
@@ -145,6 +147,7 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     pool->options = from->options;
     pool->bounded_load = from->bounded_load;
     pool->forwarding = from->forwarding;
+    pool->nat = from->nat;
     pool->health = from->health;
     pool->health.port = hb_model_probe_port(config, index);
     /* Room for members that stay on as leaving ones as well. */

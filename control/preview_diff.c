@@ -70,6 +70,7 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
 
     return before != NULL && after != NULL && before->algorithm == after->algorithm &&
            before->table_size == after->table_size && before->forwarding == after->forwarding &&
+           memcmp(&before->nat, &after->nat, sizeof(before->nat)) == 0 &&
            before->bounded_load == after->bounded_load &&
            before->options.virtual_nodes == after->options.virtual_nodes &&
            before->options.ketama == after->options.ketama &&

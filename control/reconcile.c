@@ -7,15 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan_nat.h"
 #include "pool_table.h"
+#include "rewrite_nat.h"
 #include <xxhash.h>
 
-static void update_rewrite(const struct hb_model *model, struct hb_model_backend *backend,
-                           struct hb_port_list ports)
+static void update_rewrite(const struct hb_model *model, const struct hb_model_pool *pool,
+                           struct hb_model_backend *backend, struct hb_port_list ports)
 {
     const struct hb_address *source =
         backend->address.family == HB_FAMILY_IPV4 ? &model->tunnel_source : &model->tunnel_source6;
 
+    if (hb_config_is_nat(pool->forwarding)) {
+        hb_rewrite_make_nat(&backend->address, &backend->hop, pool->forwarding, &pool->nat, ports,
+                            &backend->rewrite, backend->problem, sizeof(backend->problem));
+        return;
+    }
     hb_rewrite_make(&backend->address, &backend->hop, source, ports, &backend->rewrite,
                     backend->problem, sizeof(backend->problem));
 }
@@ -84,7 +91,7 @@ static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
     struct hb_table_input *input;
 
     for (uint32_t b = 0; b < pool->backends_count; b++)
-        update_rewrite(model, pool->backends[b], ports);
+        update_rewrite(model, pool, pool->backends[b], ports);
     settle_leaving(model, pool);
     if (hb_pool_table_forget(pool) != 0)
         return -ENOMEM;
@@ -201,7 +208,7 @@ static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
     return plan->services && plan->pools && plan->backends && plan->tables;
 }
 
-static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
+static int fill_plan(struct hb_plan *plan, const struct hb_model *model, struct hb_port_list ports)
 {
     plan->hash_key = model->hash_key;
     for (uint32_t s = 0; s < model->services_count; s++)
@@ -219,7 +226,10 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
     }
     qsort(plan->services, plan->services_count, sizeof(*plan->services), compare_service_ids);
     qsort(plan->backends, plan->backends_count, sizeof(*plan->backends), compare_backend_ids);
+    if (hb_plan_nat(plan, model, ports) != 0)
+        return -ENOMEM;
     digest_plan(plan);
+    return 0;
 }
 
 int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_plan *plan,
@@ -234,11 +244,10 @@ int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_pl
         if (error != 0)
             return error;
     }
-    if (!allocate_plan(plan, model)) {
+    if (!allocate_plan(plan, model) || fill_plan(plan, model, ports) != 0) {
         hb_plan_clear(plan);
         return -ENOMEM;
     }
-    fill_plan(plan, model);
     return 0;
 }
 

@@ -8,8 +8,8 @@
  * zero, and a header that is not all zeroes never has 0xffff. UDP is the exception: there a
  * checksum of zero says "none" (RFC 768), so a computed one is sent as 0xffff, and none stays none.
  *
- * Words that change must begin at an even distance from where the sum begins; hb_checksum_put is for
- * those that may not.
+ * Words that change must begin at an even distance from where the sum begins; hb_checksum_put is
+ * for those that may not.
  *
  * Pure.
  */

@@ -77,9 +77,8 @@ static void grow_ip(struct hb_nat_header *header, uint32_t bytes)
     length[0] = (uint8_t)(value >> 8);
     length[1] = (uint8_t)value;
     if (header->family == HB_FAMILY_IPV4)
-        hb_checksum_store(header->l3 + 10,
-                          hb_checksum_replace(hb_checksum_load(header->l3 + 10), before,
-                                              hb_checksum_load(length)));
+        hb_checksum_store(header->l3 + 10, hb_checksum_replace(hb_checksum_load(header->l3 + 10),
+                                                               before, hb_checksum_load(length)));
 }
 
 /* Makes a gap of `bytes` behind the first `keep` bytes of the header of TCP or UDP: what is before
@@ -133,8 +132,8 @@ static bool tell_by_proxy_tcp(struct hb_batch *batch, struct hb_packet *packet,
     uint8_t flags = header->l4[TCP_FLAGS];
 
     if (flags & FLAG_SYN) {
-        bool has_data = (uint32_t)(header->l4 - header->l3) + tcp_size(header) <
-                        packet->inner_length;
+        bool has_data =
+            (uint32_t)(header->l4 - header->l3) + tcp_size(header) < packet->inner_length;
 
         session->shift = (uint8_t)hb_proxy_v2_size(header->family);
         return has_data ? refuse(batch, packet, HB_DROP_NAT_PROTOCOL) : true;
@@ -279,8 +278,7 @@ void hb_nat_hide_shift(struct hb_nat_header *header, struct hb_nat_session *sess
     }
     if (flags & FLAG_ACK) {
         number = load_be32(header->l4 + TCP_ACK_NUMBER);
-        if (session->shift_sent &&
-            (int32_t)(number - session->first_byte - session->shift) >= 0)
+        if (session->shift_sent && (int32_t)(number - session->first_byte - session->shift) >= 0)
             session->shift_seen = true;
         put_tcp32(header, TCP_ACK_NUMBER, unshift(session, number));
     }

@@ -29,7 +29,8 @@ static bool make_own(struct hb_packet *packet)
     packet->mbuf = copy;
     if (hb_flow_is_ipv6(&packet->flow)) /* they are looked at again for sessions */
         packet->flow.addresses = rte_pktmbuf_mtod_offset(
-            copy, const uint8_t *, packet->l3_offset + (int)offsetof(struct rte_ipv6_hdr, src_addr));
+            copy, const uint8_t *,
+            packet->l3_offset + (int)offsetof(struct rte_ipv6_hdr, src_addr));
     return true;
 }
 

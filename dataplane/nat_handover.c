@@ -33,7 +33,8 @@ struct hb_handover *hb_handover_create(uint32_t workers, bool *needed)
     *needed = workers > 1;
     if (!*needed)
         return NULL;
-    handover = rte_zmalloc("hb_handover", sizeof(*handover) + rings * sizeof(struct rte_ring *), 64);
+    handover =
+        rte_zmalloc("hb_handover", sizeof(*handover) + rings * sizeof(struct rte_ring *), 64);
     if (handover == NULL)
         return NULL;
     handover->workers = workers;
@@ -72,8 +73,8 @@ bool hb_handover_give(struct hb_worker *worker, uint32_t to, struct rte_mbuf *mb
     const struct hb_handover *handover = worker->config.handover;
 
     return handover != NULL && to < handover->workers &&
-           rte_ring_sp_enqueue(
-               handover->ring[worker->config.index * handover->workers + to], mbuf) == 0;
+           rte_ring_sp_enqueue(handover->ring[worker->config.index * handover->workers + to],
+                               mbuf) == 0;
 }
 
 bool hb_handover_take(struct hb_worker *worker, const struct hb_generation *generation)

@@ -135,9 +135,8 @@ void hb_nat_fix_checksum(struct hb_nat_header *header, uint64_t removed, uint64_
     if (l4 == NULL)
         return;
     if (header->protocol == HB_PROTOCOL_TCP && header->l4_length >= TCP_CHECKSUM + 2)
-        hb_checksum_store(
-            l4 + TCP_CHECKSUM,
-            hb_checksum_replace(hb_checksum_load(l4 + TCP_CHECKSUM), removed, added));
+        hb_checksum_store(l4 + TCP_CHECKSUM,
+                          hb_checksum_replace(hb_checksum_load(l4 + TCP_CHECKSUM), removed, added));
     else if (header->protocol == HB_PROTOCOL_UDP && header->l4_length >= UDP_CHECKSUM + 2)
         hb_checksum_store(l4 + UDP_CHECKSUM,
                           hb_checksum_replace_udp(hb_checksum_load(l4 + UDP_CHECKSUM), removed,
@@ -153,9 +152,8 @@ void hb_nat_set_end(struct hb_nat_header *header, enum hb_nat_end end, const uin
 
     memcpy(at, address, size);
     if (header->family == HB_FAMILY_IPV4)
-        hb_checksum_store(
-            header->l3 + 10,
-            hb_checksum_replace(hb_checksum_load(header->l3 + 10), removed, added));
+        hb_checksum_store(header->l3 + 10,
+                          hb_checksum_replace(hb_checksum_load(header->l3 + 10), removed, added));
     if (shows_ports(header)) {
         uint8_t *port_at = header->l4 + (end == HB_NAT_SOURCE_END ? 0 : 2);
 

@@ -75,10 +75,9 @@ bool hb_nat_icmp_request(struct hb_batch *batch, struct hb_packet *packet,
         return refuse(batch, packet, HB_DROP_ICMP_QUOTE);
     if (backend->forwarding == HB_FORWARDING_FULL_NAT)
         return hb_full_nat_icmp_request(batch, packet, outer, &quote);
-    quoted = (struct hb_nat_exchange){HB_NAT_SOURCE_END, address,
-                                      backend->nat_port != 0
-                                          ? backend->nat_port
-                                          : hb_nat_port(&quote, HB_NAT_SOURCE_END)};
+    quoted = (struct hb_nat_exchange){
+        HB_NAT_SOURCE_END, address,
+        backend->nat_port != 0 ? backend->nat_port : hb_nat_port(&quote, HB_NAT_SOURCE_END)};
     hb_nat_translate_error(outer, &own, 1, &quote, &quoted, 1);
     return true;
 }

@@ -205,8 +205,8 @@ static void add_sources(struct builder *b, struct hb_nat_source *sources, struct
         sources[i] = make_source(record, b->nat->workers);
     }
     for (uint32_t i = 0; i < input->pools_count; i++) {
-        pools[i] = (struct hb_nat_pool){input->pools[i].sources_first,
-                                        input->pools[i].sources_count};
+        pools[i] =
+            (struct hb_nat_pool){input->pools[i].sources_first, input->pools[i].sources_count};
         b->nat->full |= input->pools[i].sources_count != 0;
     }
 }

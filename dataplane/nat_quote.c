@@ -41,8 +41,8 @@ bool hb_nat_read_quote(const struct hb_nat_header *outer, struct hb_nat_header *
 /* The words of the quote that can change: the IP header to its end, ports and checksum. */
 static uint64_t sum_quote(const struct hb_nat_header *quote)
 {
-    size_t bytes = (size_t)(quote->l4 - quote->l3) +
-                   (quote->l4_length < 20 ? quote->l4_length & ~1u : 20u);
+    size_t bytes =
+        (size_t)(quote->l4 - quote->l3) + (quote->l4_length < 20 ? quote->l4_length & ~1u : 20u);
 
     return hb_checksum_words(quote->l3, bytes);
 }

@@ -25,7 +25,7 @@ bool hb_nat_read_quote(const struct hb_nat_header *outer, struct hb_nat_header *
 struct hb_nat_exchange {
     enum hb_nat_end end;
     const uint8_t *address;
-    hb_be16 port;           /* of a quote */
+    hb_be16 port; /* of a quote */
 };
 
 /* Translates one or both ends of the error's own addresses, and of the quote's. */

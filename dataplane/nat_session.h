@@ -77,8 +77,8 @@ struct hb_nat_session {
     uint32_t next[2];      /* in the chains by request and by answer; next[0] of the free ones */
     uint32_t older, newer; /* of those on probation */
     /* What the backend is told of the client (nat_client.h). */
-    uint32_t first_byte; /* the client's first sequence number behind the SYN */
-    uint8_t shift;       /* bytes of ours in the stream before it; 0: none */
+    uint32_t first_byte;         /* the client's first sequence number behind the SYN */
+    uint8_t shift;               /* bytes of ours in the stream before it; 0: none */
     bool shift_sent, shift_seen; /* on its way; acknowledged */
 };
 _Static_assert(sizeof(struct hb_nat_session) == 128, "two cache lines");

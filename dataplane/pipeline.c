@@ -4,8 +4,8 @@
  *
  * Every burst passes the steps below. A packet leaves the way early by one of two side exits:
  * hb_drop (a named reason, counted) or hb_punt (to the kernel, unchanged). So for each worker
- * received = sent + punted + dropped, exactly, after every burst; but for answers of full NAT, which
- * one worker may receive and another one send (full_nat.h).
+ * received = sent + punted + dropped, exactly, after every burst; but for answers of full NAT,
+ * which one worker may receive and another one send (full_nat.h).
  */
 #include <rte_prefetch.h>
 

@@ -91,7 +91,8 @@ bool hb_rewrite_check(const struct hb_backend_record *backend, char *problem, si
     if (rewrite->forwarding == HB_FORWARDING_NAT || rewrite->forwarding == HB_FORWARDING_FULL_NAT)
         return hb_rewrite_check_nat(backend, problem, size);
     if (rewrite->forwarding != HB_FORWARDING_IPIP)
-        return fail(problem, size, "forwarding %u, this dataplane knows 1 (ipip), 8 (nat) and 9 (full_nat)",
+        return fail(problem, size,
+                    "forwarding %u, this dataplane knows 1 (ipip), 8 (nat) and 9 (full_nat)",
                     rewrite->forwarding);
     if (rewrite->flags != 0 || rewrite->spread != 0 || rewrite->dscp != 0 ||
         rewrite->nat_port != 0 || rewrite->reserved != 0 || rewrite->reserved16 != 0)

@@ -22,11 +22,11 @@
  */
 #include <rte_ethdev.h>
 
+#include "flow_bucket.h"
 #include "full_nat.h"
 #include "nat_frame.h"
 #include "nat_icmp.h"
 #include "nat_map.h"
-#include "flow_bucket.h"
 #include "stages.h"
 #include "worker_state.h"
 
@@ -131,8 +131,8 @@ static bool find_fragment_service(struct hb_batch *batch, struct hb_packet *pack
         return refuse(batch, packet, HB_DROP_FRAGMENT);
     if (header->l4 == NULL)
         return true;
-    key = key_of(packet, HB_NAT_SOURCE_END, hb_nat_port(header, HB_NAT_SOURCE_END),
-                 header->protocol);
+    key =
+        key_of(packet, HB_NAT_SOURCE_END, hb_nat_port(header, HB_NAT_SOURCE_END), header->protocol);
     slot = hb_nat_find(batch->generation->nat, &key);
     if (slot == NULL)
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);

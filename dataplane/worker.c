@@ -65,13 +65,14 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     if (loads != NULL && config->sessions_max > 0)
         sessions = allocate("hb_sessions", sessions_bytes, config->numa_node);
     if (loads == NULL || (config->sessions_max > 0 && sessions == NULL)) {
-        snprintf(error, error_size,
-                 "worker %u: no memory for its flow cache of %" PRIu64 " entries and %u NAT sessions "
-                 "(%zu MB on NUMA node %u); reserve more hugepages, give EAL more memory (-m) or "
-                 "lower --flows or --nat-sessions",
-                 config->index, config->flows_max, config->sessions_max,
-                 (hb_flow_table_bytes(config->flows_max, config->flows6_max) + sessions_bytes) >> 20,
-                 config->numa_node);
+        snprintf(
+            error, error_size,
+            "worker %u: no memory for its flow cache of %" PRIu64 " entries and %u NAT sessions "
+            "(%zu MB on NUMA node %u); reserve more hugepages, give EAL more memory (-m) or "
+            "lower --flows or --nat-sessions",
+            config->index, config->flows_max, config->sessions_max,
+            (hb_flow_table_bytes(config->flows_max, config->flows6_max) + sessions_bytes) >> 20,
+            config->numa_node);
         rte_free(loads);
         rte_free(flows);
         rte_free(worker);

@@ -18,6 +18,7 @@
 #include "halbach/protocol.h"
 #include "steer.skel.h"
 #include "steer_maps.h"
+#include "steer_nat.h"
 #include "xdp_attach.h"
 
 #define CLAIM_WAIT_MS  2000
@@ -29,6 +30,7 @@ struct hb_steer {
     struct hb_xdp_program program;
     int vips_fd;
     int counters_fd;
+    struct hb_steer_nat nat;
 };
 
 /* ---- the object ---- */
@@ -83,6 +85,7 @@ static struct claim {
     int fd;
     struct hb_steer_vip *vips; /* of the left-over program, until the new one has them */
     uint32_t vips_count;
+    struct hb_steer_kept *nat; /* the same of its answers */
 } claims[HB_PORTS_MAX];
 
 static struct claim *find_claim(int ifindex)
@@ -158,6 +161,7 @@ static void release_claim(int ifindex)
         return;
     close(claim->fd);
     free(claim->vips);
+    hb_steer_nat_forget(claim->nat);
     *claim = (struct claim){0};
 }
 
@@ -192,6 +196,8 @@ static void keep_vips(const struct hb_xdp_program *left_over)
     if (claim->vips)
         claim->vips_count = list_keys(fd, claim->vips);
     close(fd);
+    hb_steer_nat_forget(claim->nat);
+    claim->nat = hb_steer_nat_keep(left_over);
 }
 
 static int restore_vips(struct hb_steer *steer)
@@ -202,6 +208,10 @@ static int restore_vips(struct hb_steer *steer)
 
     for (uint32_t i = 0; !err && claim && i < claim->vips_count; i++)
         err = bpf_map_update_elem(steer->vips_fd, &claim->vips[i], &value, BPF_ANY);
+    if (!err && claim) {
+        err = hb_steer_nat_restore(&steer->nat, claim->nat);
+        claim->nat = NULL;
+    }
     if (claim) {
         free(claim->vips);
         claim->vips = NULL;
@@ -254,14 +264,18 @@ struct hb_steer *hb_steer_open(const char *ifname, char *problem)
     steer->counters_fd = hb_xdp_open_map(&steer->program, HB_STEER_COUNTER_MAP, problem);
     if (steer->counters_fd < 0)
         goto close_vips;
+    if (hb_steer_nat_open(&steer->nat, &steer->program, problem) != 0)
+        goto close_counters;
     err = restore_vips(steer);
     if (err) {
         snprintf(problem, HB_TEXT_SIZE, "cannot restore the VIPs in the steering program of %s: %s",
                  ifname, strerror(-err));
-        goto close_counters;
+        goto close_nat;
     }
     return steer;
 
+close_nat:
+    hb_steer_nat_close(&steer->nat);
 close_counters:
     close(steer->counters_fd);
 close_vips:
@@ -358,6 +372,16 @@ free_lists:
     return err;
 }
 
+int hb_steer_add_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set)
+{
+    return hb_steer_nat_add(&steer->nat, set);
+}
+
+int hb_steer_keep_only_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set)
+{
+    return hb_steer_nat_keep_only(&steer->nat, set);
+}
+
 void hb_steer_close(struct hb_steer *steer)
 {
     char problem[HB_TEXT_SIZE];
@@ -367,6 +391,7 @@ void hb_steer_close(struct hb_steer *steer)
     /* What fails here is mended by the next hb_steer_prepare. */
     hb_xdp_detach(&steer->program, problem);
     release_claim(steer->program.ifindex);
+    hb_steer_nat_close(&steer->nat);
     close(steer->counters_fd);
     close(steer->vips_fd);
     hb_xdp_release(&steer->program);

@@ -17,6 +17,7 @@
 #include "halbach/types.h"
 
 struct hb_steer; /* one interface */
+struct hb_steer_nat_set;
 
 struct hb_vip {
     uint8_t family; /* enum hb_family */
@@ -56,6 +57,10 @@ int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t cou
 
 /* Removes every VIP from the map that is not among these. Returns 0 or -errno. */
 int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count);
+
+/* The same for answers of NAT backends and own addresses (steer_nat.h). */
+int hb_steer_add_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set);
+int hb_steer_keep_only_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set);
 
 /* Detaches the program, if it is still ours, gives up the claim and frees. NULL is fine. */
 void hb_steer_close(struct hb_steer *steer);

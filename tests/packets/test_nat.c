@@ -68,9 +68,12 @@ static void requests_and_answers(void **state)
         publish_nat(rig, family, 8080);
         for (uint32_t protocol = 6; protocol <= 17; protocol += 11) {
             uint16_t port = protocol == 6 ? 80 : 443;
-            struct spec spec = {.family = family, .protocol = (uint8_t)protocol,
-                                .source = client[six], .destination = vip[six],
-                                .source_port = 40000, .destination_port = port,
+            struct spec spec = {.family = family,
+                                .protocol = (uint8_t)protocol,
+                                .source = client[six],
+                                .destination = vip[six],
+                                .source_port = 40000,
+                                .destination_port = port,
                                 .flags = protocol == 6 ? ACK : 0};
 
             /* BL-10: whatever is behind the headers stays as it is */
@@ -107,9 +110,9 @@ static void options_and_extensions(void **state)
     publish_nat(rig, 4, 0);
     for (uint8_t options = 0; options <= 40; options += 4)
         pass(rig, "IPv4 options", whole(TCP4(.options = options, .flags = ACK)),
-             toward_backend(TCP4(.options = options, .flags = ACK, .ttl = 63,
-                                 .destination = "198.51.100.11"),
-                            4));
+             toward_backend(
+                 TCP4(.options = options, .flags = ACK, .ttl = 63, .destination = "198.51.100.11"),
+                 4));
     pass(rig, "VLAN tag", whole(TCP4(.tags = 1, .flags = ACK)),
          toward_backend(TCP4(.flags = ACK, .ttl = 63, .destination = "198.51.100.11"), 4));
     pass(rig, "padding", pad(whole(TCP4(.flags = ACK)), 70),
@@ -132,8 +135,8 @@ static void no_udp_checksum(void **state)
 {
     struct rig *rig = *state;
     struct frame in = poke16(whole(UDP4(.payload = 3)), L4_OF_4 + 6, 0);
-    struct frame want = toward_backend(UDP4(.payload = 3, .ttl = 63,
-                                            .destination = "198.51.100.11"), 4);
+    struct frame want =
+        toward_backend(UDP4(.payload = 3, .ttl = 63, .destination = "198.51.100.11"), 4);
 
     publish_nat(rig, 4, 0);
     pass(rig, "no checksum", in, poke16(want, L4_OF_4 + 6, 0));
@@ -142,17 +145,17 @@ static void no_udp_checksum(void **state)
 static void what_cannot_pass(void **state)
 {
     struct rig *rig = *state;
-    struct frame answer = whole(TCP4(.source = "198.51.100.11", .source_port = 80,
-                                     .destination = "203.0.113.9", .destination_port = 40000,
-                                     .flags = ACK, .payload = 100));
+    struct frame answer =
+        whole(TCP4(.source = "198.51.100.11", .source_port = 80, .destination = "203.0.113.9",
+                   .destination_port = 40000, .flags = ACK, .payload = 100));
 
     publish_nat(rig, 4, 0);
     drop(rig, "TTL 1", whole(TCP4(.ttl = 1)), HB_DROP_TTL_EXPIRED);
     drop(rig, "TTL 1 back", fix4(poke8(answer, IP4_TTL, 1)), HB_DROP_TTL_EXPIRED);
     drop(rig, "damaged", poke8(answer, L4_OF_4 + TCP_OFFSET, 0x40), HB_DROP_L4_HEADER);
     drop(rig, "another port of the backend", whole(poke16(answer, L4_OF_4, 81)), HB_DROP_NOT_VIP);
-    drop(rig, "somebody else",
-         whole(fix4(poke_address(answer, IP4_SOURCE, "198.51.100.12"))), HB_DROP_NOT_VIP);
+    drop(rig, "somebody else", whole(fix4(poke_address(answer, IP4_SOURCE, "198.51.100.12"))),
+         HB_DROP_NOT_VIP);
     rig->to_clients[0].mtu = 139;
     publish(rig);
     drop(rig, "larger than the link", answer, HB_DROP_OVERSIZE);
@@ -169,7 +172,8 @@ static void own_address(void **state)
 {
     struct rig *rig = *state;
 
-    rig->source[0] = (struct hb_source_record){.address = {198, 51, 100, 10}, .family = 4, .own = 1};
+    rig->source[0] =
+        (struct hb_source_record){.address = {198, 51, 100, 10}, .family = 4, .own = 1};
     rig->own_sources = 1;
     publish_nat(rig, 4, 0);
     drop(rig, "answer to a health check",
@@ -181,9 +185,15 @@ static void own_address(void **state)
 static void answers_in_fragments(void **state)
 {
     struct rig *rig = *state;
-    struct spec first = {.family = 4, .protocol = 17, .source = "198.51.100.11",
-                         .source_port = 443, .destination = "203.0.113.9",
-                         .destination_port = 40000, .payload = 24, .fragment = MF, .id = 77};
+    struct spec first = {.family = 4,
+                         .protocol = 17,
+                         .source = "198.51.100.11",
+                         .source_port = 443,
+                         .destination = "203.0.113.9",
+                         .destination_port = 40000,
+                         .payload = 24,
+                         .fragment = MF,
+                         .id = 77};
     struct spec first_back = first, later = first, later_back;
     struct frame want;
 
@@ -245,8 +255,8 @@ static void errors(void **state)
         pass(rig, "IPv4 error", icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, quoted, 64),
              toward_client_as_is(icmp_error("192.0.2.10", "203.0.113.9", 3, &seen4, quoted, 63)));
     }
-    drop(rig, "about another port",
-         icmp_error("198.51.100.11", "203.0.113.9", 3, &seen4, 28, 64), HB_DROP_ICMP_NO_FLOW);
+    drop(rig, "about another port", icmp_error("198.51.100.11", "203.0.113.9", 3, &seen4, 28, 64),
+         HB_DROP_ICMP_NO_FLOW);
     drop(rig, "cut off", icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, 22, 64),
          HB_DROP_ICMP_QUOTE);
     drop(rig, "an echo is the kernel's",
