@@ -196,7 +196,8 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
     if (!plan->user_sets_logs) {
         add(plan, "--log-level=lib.*:error");
         add(plan, "--log-level=bus.*:error");
-        if (taps > 0) /* its complaints about rte_flow, which is not used, would only worry people */
+        if (taps >
+            0) /* its complaints about rte_flow, which is not used, would only worry people */
             add(plan, "--log-level=pmd.net.tap:critical");
     }
     if (machine->queues > 0 && find_option(line, core_lists) == NULL &&

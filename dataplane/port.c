@@ -187,7 +187,26 @@ static int find_kernel_interface(const struct hb_options *options, struct hb_por
     return 0;
 }
 
-static int open_found_ports(struct hb_ports *ports, char *problem)
+#ifdef RTE_ETH_DEV_BONDED_SLAVE
+#define BOND_MEMBER RTE_ETH_DEV_BONDED_SLAVE
+#else /* its name since DPDK 23.11 */
+#define BOND_MEMBER RTE_ETH_DEV_BONDING_MEMBER
+#endif
+
+/* Is it the turn of this port? Bonds come first: a bond takes its members when it is set up, and
+ * only then are they marked. A member is no port of its own: the bond drives it. */
+static bool is_its_turn(uint16_t id, bool bonds)
+{
+    struct rte_eth_dev_info info;
+
+    if (rte_eth_dev_info_get(id, &info) != 0)
+        return !bonds; /* setting it up will say what is wrong */
+    if (info.dev_flags != NULL && (*info.dev_flags & BOND_MEMBER) != 0)
+        return false;
+    return (strcmp(info.driver_name, "net_bonding") == 0) == bonds;
+}
+
+static int open_ports_of_turn(struct hb_ports *ports, bool bonds, char *problem)
 {
     uint16_t id;
 
@@ -195,6 +214,8 @@ static int open_found_ports(struct hb_ports *ports, char *problem)
         struct hb_port *port;
         int error;
 
+        if (!is_its_turn(id, bonds))
+            continue;
         if (ports->count == HB_PORTS_MAX || id >= HB_PORTS_MAX) {
             snprintf(problem, HB_TEXT_SIZE, "more than %d ports; name the ones to use with -a",
                      HB_PORTS_MAX);
@@ -209,6 +230,13 @@ static int open_found_ports(struct hb_ports *ports, char *problem)
             return error;
     }
     return 0;
+}
+
+static int open_found_ports(struct hb_ports *ports, char *problem)
+{
+    int error = open_ports_of_turn(ports, true, problem);
+
+    return error != 0 ? error : open_ports_of_turn(ports, false, problem);
 }
 
 /* Both options are for ports that EAL found; one for a port that is not there is a slip. */
