@@ -32,14 +32,20 @@ static const struct hb_generation *load_generation(struct hb_worker *worker)
     return generation;
 }
 
-static bool poll_port(struct hb_worker *worker, uint16_t port)
+/* Polls the port, and the kernel's side of it. */
+static bool poll_port(struct hb_worker *worker, uint32_t index)
 {
+    const struct hb_kernel_way *kernel = &worker->config.kernel[index];
+    uint16_t port = worker->config.ports[index];
     struct rte_mbuf *mbufs[HB_BURST];
     uint16_t count = rte_eth_rx_burst(port, (uint16_t)worker->config.index, mbufs, HB_BURST);
     const struct hb_generation *generation = load_generation(worker);
 
+    if (unlikely(kernel->there))
+        hb_punt_relay(worker, kernel->port, port);
     if (count == 0)
         return false;
+    worker->punt_port = kernel->there ? kernel->port : HB_NO_PORT;
     hb_pipeline_run(worker, generation, mbufs, count);
     return true;
 }
@@ -81,7 +87,10 @@ static bool take_handed(struct hb_worker *worker)
     const struct hb_generation *generation = load_generation(worker);
     bool full = generation != NULL && generation->nat != NULL && generation->nat->full;
 
-    return (full || (worker->counters->loops & 1023) == 0) && hb_handover_take(worker, generation);
+    if (!full && (worker->counters->loops & 1023) != 0)
+        return false;
+    worker->punt_port = HB_NO_PORT; /* nothing of it is the kernel's */
+    return hb_handover_take(worker, generation);
 }
 
 /* As if the time of all entries were over: the gauges stay exact. */
@@ -101,7 +110,7 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
     if (unlikely(atomic_load_explicit(&worker->flush, memory_order_acquire)))
         flush_flows(worker);
     for (uint32_t i = 0; i < worker->config.ports_count; i++)
-        busy |= poll_port(worker, worker->config.ports[i]);
+        busy |= poll_port(worker, i);
     if (unlikely(worker->config.handover != NULL))
         busy |= take_handed(worker);
     age_flows(worker);

@@ -58,8 +58,8 @@ nat_backend() {
     in_ns "b$n" sh -c "ip addr del $VIP4/32 dev lo && ip addr del $VIP6/128 dev lo"
     nat_nginx "$n" || return 1
     [ "${NAT_RETURN:-}" = lb ] || return 0
-    in_ns router ip rule add iif "b$n" lookup 100
-    in_ns router ip -6 rule add iif "b$n" lookup 100
+    in_ns router ip rule add from "$(backend_address4 "$n")" lookup 100
+    in_ns router ip -6 rule add from "$(backend_address6 "$n")" lookup 100
     in_ns router ip route replace default via "$LB4" table 100
     in_ns router ip -6 route replace default via "$LB6" table 100
 }

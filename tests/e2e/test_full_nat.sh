@@ -23,7 +23,7 @@ needed nat_start 2
 for family in 4 6; do
     url=URL$family
     who=$(in_ns client curl -s --no-keepalive -H 'Connection: close' --max-time 20 "${!url}/who?"'[1-40]' | sort -u)
-    note "IPv$family:" $who
+    note "IPv$family: $who"
     prefix=198.51.100.24
     [ $family = 4 ] || prefix=2001:db8:0:f::
     check "IPv$family: both servers see source addresses of the pool" \

@@ -17,7 +17,7 @@ needed nat_start 2
 for family in 4 6; do
     url=URL$family
     who=$(in_ns client curl -s --no-keepalive -H 'Connection: close' --max-time 20 "${!url}/who?"'[1-40]' | sort | uniq -c)
-    note "IPv$family:" $who
+    note "IPv$family: $who"
     check "IPv$family: both servers answer" test "$(wc -l <<<"$who")" = 2
     client=203.0.113.10
     [ $family = 4 ] || client=2001:db8:c::10

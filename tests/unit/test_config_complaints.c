@@ -199,14 +199,15 @@ static const struct row pool_rows[] = {
     {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, ring, rendezvous, "
      "jump or modulo, found \"Maglev\""},
     {3, "  - name: web\n    forwarding: gue",
-     "t:4: pools[0].forwarding: \"gue\" is not available in this version; expected ipip"},
+     "t:4: pools[0].forwarding: \"gue\" is not available in this version; expected ipip, nat or full_nat"},
     {3, "  - name: web\n    forwarding: l3dsr",
-     "t:4: pools[0].forwarding: \"l3dsr\" is not available in this version; expected ipip"},
-    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, found \"ipop\""},
+     "t:4: pools[0].forwarding: \"l3dsr\" is not available in this version; expected ipip, nat or full_nat"},
+    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, nat or full_nat, "
+     "found \"ipop\""},
 };
 
 #define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
-                  "bounded_load, forwarding, health and backends"
+                  "bounded_load, forwarding, nat, health and backends"
 
 static const struct row key_rows[] = {
     {4, "    tablesize: 251", "t:4: pools[0]: unknown key \"tablesize\"; did you mean \"table_size\"?"},
