@@ -147,6 +147,8 @@ bool hb_full_nat_forward(struct hb_batch *batch, struct hb_packet *packet,
 
     if (session == NULL && packet->event != HB_EVENT_SYN && packet->event != HB_EVENT_UDP)
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
+    if (session == NULL && !hb_nat_has_ports(header)) /* a later fragment opens nothing */
+        return refuse(batch, packet, HB_DROP_FRAGMENT);
     if (session == NULL)
         session = open_session(batch, packet, &request, header);
     else

@@ -32,7 +32,8 @@ bool hb_nat_is_error(const struct hb_nat_header *outer)
 
 bool hb_nat_read_quote(const struct hb_nat_header *outer, struct hb_nat_header *quote)
 {
-    if (!hb_nat_read(quote, outer->l4 + ICMP_BYTES, outer->l4_length - ICMP_BYTES))
+    if (!hb_nat_is_error(outer) ||
+        !hb_nat_read(quote, outer->l4 + ICMP_BYTES, outer->l4_length - ICMP_BYTES))
         return false;
     return quote->family == outer->family && quote->l4 != NULL && quote->l4_length >= 4 &&
            (quote->protocol == HB_PROTOCOL_TCP || quote->protocol == HB_PROTOCOL_UDP);

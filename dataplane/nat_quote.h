@@ -17,8 +17,8 @@
 /* Whether the packet is an ICMP or ICMPv6 error, by protocol, family and type. */
 bool hb_nat_is_error(const struct hb_nat_header *outer);
 
-/* Finds the quoted packet. False: it is cut off within its IP header or before its ports, is of
- * another family, a later fragment, or neither TCP nor UDP. */
+/* Finds the packet that an error quotes. False: it is no error, or the quote is cut off within its
+ * IP header or before its ports, is of another family, a later fragment, or neither TCP nor UDP. */
 bool hb_nat_read_quote(const struct hb_nat_header *outer, struct hb_nat_header *quote);
 
 /* What an end of the error and an end of its quote become. */

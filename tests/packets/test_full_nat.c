@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "nat_frames.h"
+#include "nat_handover.h"
 #include "nat_session.h"
 #include "rig.h"
 
@@ -495,6 +496,55 @@ static void ports_name_the_worker(void **state)
     drop(rig, "another worker's", segment(4, true, 2000, ACK, 1, 1, 0), HB_DROP_TX_FULL);
 }
 
+/* The same with the rings: the answer goes to the worker of its port, and one that another worker
+ * got comes here and is sent. The other worker is only played: nothing of it runs. */
+static void answers_handed_over(void **state)
+{
+    struct rig *rig = *state;
+    struct hb_worker *other = aligned_alloc(64, sizeof(*other));
+    struct hb_handover *handover;
+    struct frame out, in;
+    uint16_t port;
+    bool needed;
+
+    assert_null(hb_handover_create(1, &needed));
+    assert_false(needed);
+    handover = hb_handover_create(2, &needed);
+    assert_non_null(handover);
+    memset(other, 0, sizeof(*other));
+    other->config.index = 1;
+    other->config.handover = handover;
+    rig->worker->config.handover = handover;
+    rig->workers = 2;
+    publish_full(rig, 4, 0, 1);
+    assert_true(pass(rig, segment(4, false, 40000, SYN, 1, 0, 0), &out));
+    port = (uint16_t)get16(&out, L4_OF_4);
+    assert_int_equal(port % 2, 0);
+
+    in = segment(4, true, (uint16_t)(port + 1), ACK, 1, 1, 0);
+    assert_false(pass(rig, in, &out)); /* given away: neither sent nor dropped */
+    assert_int_equal(count_drops(rig), 0);
+    in = segment(4, true, port, SYN | ACK, 1, 2, 0);
+    assert_true(hb_handover_give(other, 0, make_mbuf(&in, 128, 0)));
+    turn(rig);
+    assert_true(receive(rig, PORT, &out));
+    assert_int_equal(get16(&out, L4_OF_4 + 2), 40000);
+    assert_int_equal(counters(rig)->rx_packets, 2);
+    assert_int_equal(counters(rig)->tx_packets, 2);
+    for (uint32_t i = 0; i < 255; i++) /* a ring has an end; what does not fit stays the giver's */
+        assert_true(hb_handover_give(other, 0, make_mbuf(&in, 128, 0)));
+    {
+        struct rte_mbuf *one = make_mbuf(&in, 128, 0);
+
+        assert_false(hb_handover_give(other, 0, one));
+        assert_false(hb_handover_give(other, 2, one));
+        rte_pktmbuf_free(one);
+    }
+    rig->worker->config.handover = NULL;
+    hb_handover_destroy(handover); /* with what is in it: the teardown counts */
+    free(other);
+}
+
 #define CLIENTS 40
 
 /* Random connections of both protocols through drains and swaps: what a client sends arrives at one
@@ -572,6 +622,7 @@ int main(void)
         TEST(ports_run_out),
         TEST(errors),
         TEST(ports_name_the_worker),
+        TEST(answers_handed_over),
         TEST(a_model),
     };
     int failed = rig_open();

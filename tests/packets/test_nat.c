@@ -259,6 +259,11 @@ static void errors(void **state)
          HB_DROP_ICMP_NO_FLOW);
     drop(rig, "cut off", icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, 22, 64),
          HB_DROP_ICMP_QUOTE);
+    /* behind an IP packet too short for an error stands what looks like one */
+    drop(
+        rig, "an error in the padding",
+        fix4(poke16(icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, 28, 64), IP4_LENGTH, 24)),
+        HB_DROP_ICMP_QUOTE);
     drop(rig, "an echo is the kernel's",
          icmp_error("198.51.100.11", "203.0.113.9", 8, &sent4, 28, 64), HB_DROP_NOT_VIP);
     rig->services = 0;
