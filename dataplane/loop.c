@@ -37,7 +37,7 @@ static bool poll_port(struct hb_worker *worker, uint16_t port)
 
     if (count == 0)
         return false;
-    hb_pipeline_run(worker, generation, mbufs, count);
+    worker->run(worker, generation, mbufs, count);
     return true;
 }
 

@@ -18,6 +18,7 @@
 #include "bounded_load.h"
 #include "flow_table.h"
 #include "generation.h"
+#include "variant.h"
 #include "worker.h"
 
 #define HB_NO_PORT UINT16_MAX
@@ -39,6 +40,7 @@ struct hb_worker {
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
+    hb_pipeline *run;                     /* hb_pipeline_run of the best variant there is */
     uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
 
     /* Written by any thread; read by the worker each turn. */
