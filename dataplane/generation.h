@@ -63,13 +63,13 @@ struct hb_backend {
     uint8_t size;            /* of the rewrite; see struct hb_rewrite for these */
     uint8_t l2_size;
     uint8_t family;
-    uint16_t port;
     uint16_t inner_max;
-    uint32_t incarnation;
-    uint16_t pool;
     uint8_t forwarding; /* enum hb_forwarding */
     bool plain;         /* Ethernet without a tag and an IPv4 tunnel, nothing else: stage_encap's
                          * short way */
+    uint32_t incarnation;
+    uint16_t pool;
+    uint16_t port;
     uint8_t bytes[HB_REWRITE_BYTES];
     uint16_t weight; /* its part of a bounded load, never 0 */
     uint8_t flags;   /* HB_REWRITE_... */
@@ -104,6 +104,25 @@ static inline bool hb_backend_is_plain(const struct hb_backend *backend)
 {
     return backend->forwarding == HB_FORWARDING_IPIP && backend->family == HB_FAMILY_IPV4 &&
            backend->l2_size == 14 && backend->flags == 0 && backend->spread == 0;
+}
+
+/* The last step of filling in a backend. Where a plain one's header has its checksum, the sum of
+ * what is the same for all packets is kept (RFC 1071), so that a packet only adds its own. */
+static inline void hb_backend_complete(struct hb_backend *backend)
+{
+    const uint32_t end = 14 + 20, at = 14 + 10;
+    uint32_t sum = 0;
+
+    backend->plain = hb_backend_is_plain(backend);
+    if (!backend->plain)
+        return;
+    backend->bytes[at] = backend->bytes[at + 1] = 0;
+    for (uint32_t i = 14; i < end; i += 2)
+        sum += backend->bytes[i] | (uint32_t)backend->bytes[i + 1] << 8;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    backend->bytes[at] = (uint8_t)sum;
+    backend->bytes[at + 1] = (uint8_t)(sum >> 8);
 }
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */
