@@ -56,31 +56,22 @@ static inline uint32_t hb_flow_fold(const uint8_t address[HB_ADDRESS_SIZE])
                             hb_load64(address + 8) ^ 0xc2b2ae3d27d4eb4f);
 }
 
-/* hb_flow_hash of an IPv4 flow, from the two sums that are multiplied first: the addresses with the
- * source on top and the first word of the key; ports, protocol and family and the second. */
-static inline uint64_t hb_flow_hash_factors(uint64_t addresses, uint64_t ports,
-                                            const struct hb_hash_key *key)
+/* hb_flow_hash of an IPv4 flow whose query begins with these two words. */
+static inline uint64_t hb_flow_hash_words(uint64_t addresses, uint64_t ports,
+                                          const struct hb_hash_key *key)
 {
-    __uint128_t sum = (__uint128_t)addresses * ports;
+    __uint128_t sum =
+        (__uint128_t)((addresses << 32 | addresses >> 32) + key->word[0]) * (ports + key->word[1]);
 
     return hb_mix(hb_mix((uint64_t)sum ^ key->word[6], (uint64_t)(sum >> 64) ^ key->word[7]) ^
                       key->word[6],
                   0x9e3779b97f4a7c15);
 }
 
-/* The same from the two words that its query begins with. */
-static inline uint64_t hb_flow_hash_words(uint64_t addresses, uint64_t ports,
-                                          const struct hb_hash_key *key)
-{
-    return hb_flow_hash_factors((addresses << 32 | addresses >> 32) + key->word[0],
-                                ports + key->word[1], key);
-}
-
 static inline uint64_t hb_flow_hash_ipv4(const struct hb_flow_query *query,
                                          const struct hb_hash_key *key)
 {
-    return hb_flow_hash_words(query->source | (uint64_t)query->destination << 32,
-                              query->ports | (uint64_t)query->kind << 32, key);
+    return hb_flow_hash_words(hb_load64(&query->source), hb_load64(&query->ports), key);
 }
 
 static inline uint64_t hb_flow_hash_ipv6(const struct hb_flow_query *query,

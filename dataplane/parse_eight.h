@@ -181,21 +181,14 @@ static inline void put_properties(struct hb_packet *packet, const struct eight_h
                    HB_EIGHT_PAIRS_SECOND(high, rest));
 }
 
-/* The flows, and the two factors that their hashes begin with (hb_flow_hash_words). */
-static inline void put_flows(struct hb_packet *packet, const struct eight_headers *h,
-                             const struct hb_hash_key *key, uint64_t factor[8][2])
+static inline void put_flows(struct hb_packet *packet, const struct eight_headers *h)
 {
     hb_eight kind = (h->middle >> 8 & HB_EIGHT(0xff)) | HB_EIGHT(HB_FLOW_KIND(0, HB_FAMILY_IPV4));
     struct hb_eight_square flow = {{h->source, h->destination, h->ports, kind}};
-    hb_eight_halves words = {key->word[0], key->word[1], key->word[0], key->word[1]};
 
     flow = hb_eight_turn(flow);
-    for (uint32_t i = 0; i < 4; i++) {
-        hb_eight swapped = __builtin_shufflevector(flow.of[i], flow.of[i], 1, 0, 2, 3, 5, 4, 6, 7);
-
+    for (uint32_t i = 0; i < 4; i++)
         hb_eight_store(&packet[i].flow, &packet[i + 4].flow, flow.of[i]);
-        hb_eight_store(factor[i], factor[i + 4], (hb_eight)((hb_eight_halves)swapped + words));
-    }
 }
 
 /* Not 0 where a packet is not of the same VIP, protocol and port as `first`. */
@@ -206,47 +199,15 @@ static inline hb_eight is_unlike(const struct eight_headers *h, const struct hb_
            ((h->middle >> 8 ^ hb_eight_all(first->flow.kind)) & HB_EIGHT(0xff));
 }
 
-/* What hashing and fetching need, at hand for a whole burst. */
-struct eight_guide {
-    const struct hb_packet *first; /* of the burst */
-    const struct hb_flow_bucket *buckets;
-    uint64_t buckets_count;
-    struct hb_hash_key key;
-};
-
-static inline struct eight_guide make_eight_guide(const struct hb_packet *first,
-                                                  const struct hb_flow_table *flows,
-                                                  const struct hb_hash_key *key)
-{
-    return (struct eight_guide){.first = first,
-                                .buckets = &flows->buckets[flows->shelf[0].first],
-                                .buckets_count = flows->shelf[0].count,
-                                .key = *key};
-}
-
-/* The hashes, and the places in the flow cache that they name (hb_flow_prefetch). */
-static inline void put_hashes(struct hb_packet *packet, uint64_t factor[8][2],
-                              const struct eight_guide *guide)
-{
-    __asm__("" : "+m"(*(uint64_t(*)[8][2])factor)); /* out of vectors by way of memory */
-    for (uint32_t i = 0; i < 8; i++) {
-        uint64_t hash = hb_flow_hash_factors(factor[i][0], factor[i][1], &guide->key);
-
-        packet[i].flow.hash = hash;
-        __builtin_prefetch(&guide->buckets[(uint32_t)hash * guide->buckets_count >> 32], 1);
-    }
-}
-
-/* Reads eight packets side by side, asks for what stage_flow will read of the flow cache, and
- * returns a bit for each that is plain; of the others nothing is known. `*unlike` gets bits set
- * when not all are for the service of the burst's first packet. */
+/* Reads eight packets side by side and returns a bit for each that is plain; of the others nothing
+ * is known. `*unlike` gets bits set when not all are for the service of `first`, the first of the
+ * burst. The hashes are left to be made. */
 static inline __attribute__((always_inline)) uint32_t
-take_eight(struct hb_packet *packet, const struct eight_guide *guide, uint32_t *unlike)
+take_eight(struct hb_packet *packet, const struct hb_packet *first, uint32_t *unlike)
 {
     const uint8_t *frame[8];
     struct eight_headers headers;
     hb_eight length, total;
-    uint64_t factor[8][2];
     uint32_t plain;
 
     if (unlikely(!find_frames(packet, frame, &length)))
@@ -257,10 +218,8 @@ take_eight(struct hb_packet *packet, const struct eight_guide *guide, uint32_t *
     if (unlikely(plain == 0))
         return 0;
     put_properties(packet, &headers, total);
-    put_flows(packet, &headers, &guide->key, factor);
-    *unlike |=
-        hb_eight_bits(hb_eight_equal(is_unlike(&headers, guide->first), hb_eight_all(0))) ^ 0xff;
-    put_hashes(packet, factor, guide);
+    put_flows(packet, &headers);
+    *unlike |= hb_eight_bits(hb_eight_equal(is_unlike(&headers, first), hb_eight_all(0))) ^ 0xff;
     return plain;
 }
 

@@ -205,6 +205,19 @@ static bool is_alike(const struct hb_packet *packet, const struct hb_packet *fir
            packet->flow.kind == first->flow.kind && !hb_flow_is_ipv6(&packet->flow);
 }
 
+/* The hashes of IPv4 packets side by side, and what of the flow cache they name, fetched. */
+static inline void put_hashes(struct hb_packet *packet, uint32_t count,
+                              const struct hb_flow_table *flows, const struct hb_hash_key *key)
+{
+    const struct hb_flow_shelf shelf = flows->shelf[0];
+    const struct hb_hash_key words = *key;
+
+    for (const struct hb_packet *end = packet + count; packet != end; packet++) {
+        packet->flow.hash = hb_flow_hash_ipv4(&packet->flow, &words);
+        hb_flow_prefetch(flows, &shelf, packet->flow.hash);
+    }
+}
+
 /* What eight packets at once can be asked and those that are not plain one by one. Returns how many
  * of the burst were taken so. `*unlike` is set when not all were for one service. */
 static uint16_t take_eights(struct hb_batch *batch, const struct hb_flow_table *flows,
@@ -213,19 +226,18 @@ static uint16_t take_eights(struct hb_batch *batch, const struct hb_flow_table *
     uint16_t next = 0;
 
 #if defined(__AVX2__)
-    const struct eight_guide guide = make_eight_guide(batch->packet, flows, key);
+    uint64_t rest = 0;
 
     for (; next + 8 <= batch->count; next = (uint16_t)(next + 8)) {
-        struct hb_packet *packet = &batch->packet[next];
-        uint32_t plain = take_eight(packet, &guide, unlike);
+        uint64_t plain = take_eight(&batch->packet[next], batch->packet, unlike);
 
-        for (uint32_t rest = plain ^ 0xff; unlikely(rest != 0); rest &= rest - 1) {
-            take_one(batch, &packet[__builtin_ctz(rest)], flows, key);
-            *unlike = 1;
-        }
+        rest |= (plain ^ 0xff) << next;
     }
+    put_hashes(batch->packet, next, flows, key);
+    for (*unlike |= rest != 0; unlikely(rest != 0); rest &= rest - 1)
+        take_one(batch, &batch->packet[__builtin_ctzll(rest)], flows, key);
 #else
-    (void)batch, (void)flows, (void)key, (void)unlike;
+    (void)batch, (void)flows, (void)key, (void)unlike, (void)put_hashes;
 #endif
     return next;
 }
