@@ -130,8 +130,6 @@ static inline void adjust_mbufs(struct hb_packet *packet, const struct eight_fac
         row -= HB_EIGHT_ROW(EIGHT_HEADERS - EIGHT_OLD, 0, 0, 0);
         hb_eight_store(&low->data_off, &high->data_off, row);
         hb_eight_store(&low->packet_type, &high->packet_type, lengths[i]);
-        low->tx_offload = 0;
-        high->tx_offload = 0;
     }
 }
 

@@ -141,6 +141,13 @@ static inline struct spot find_in(const struct guide *guide, struct hb_flow_buck
     return (struct spot){NULL, 0};
 }
 
+/* Of eight bytes of a backend: the incarnation's bits that an entry keeps, pool, serves. */
+#define COMPARED (HB_FLOW_INCARNATION_MASK | UINT64_C(0xffff) << 32 | UINT64_C(0xff) << 48)
+_Static_assert(offsetof(struct hb_backend, pool) == offsetof(struct hb_backend, incarnation) + 4 &&
+                   offsetof(struct hb_backend, serves) ==
+                       offsetof(struct hb_backend, incarnation) + 6,
+               "read as one number");
+
 /* hb_flow_follow. The entry decides if its backend is in the generation, in the incarnation of the
  * entry, up or draining, and of the pool that the VIP has now. No entry names backend 0, none. */
 static inline bool follow(const struct guide *guide, struct hb_packet *packet, struct spot spot)
@@ -156,23 +163,18 @@ static inline bool follow(const struct guide *guide, struct hb_packet *packet, s
     if (unlikely(id >= guide->backends_count))
         return false;
     memcpy(&is, &backend->incarnation, sizeof(is));
-    must_be = incarnation | (uint64_t)guide->services[packet->service].pool << 32;
-    if (unlikely(((is ^ must_be) & (HB_FLOW_INCARNATION_MASK | UINT64_C(0xffff) << 32)) != 0))
-        return false;
-    if (unlikely((uint8_t)(backend->use - HB_BACKEND_ACTIVE) >
-                 HB_BACKEND_DRAINING - HB_BACKEND_ACTIVE) ||
-        unlikely(state == HB_FLOW_FREE))
+    must_be =
+        incarnation | (uint64_t)guide->services[packet->service].pool << 32 | UINT64_C(1) << 48;
+    if (unlikely(((is ^ must_be) & COMPARED) != 0) || unlikely(state == HB_FLOW_FREE))
         return false;
     bucket->last_ms[spot.place] = guide->now_ms;
-    bucket->meta[spot.place] = (uint8_t)((meta & ~(uint32_t)HB_FLOW_META_STATE) | state);
+    /* States change seldom: without this store the next packet of the same flow need not wait. */
+    if (unlikely((meta & HB_FLOW_META_STATE) != state))
+        bucket->meta[spot.place] = (uint8_t)((meta & ~(uint32_t)HB_FLOW_META_STATE) | state);
     packet->backend_id = (uint16_t)id;
     packet->backend = backend;
     return true;
 }
-_Static_assert(offsetof(struct hb_backend, pool) == offsetof(struct hb_backend, incarnation) + 4 &&
-                   HB_BACKEND_DRAINING == HB_BACKEND_ACTIVE + 1,
-               "compared as one number");
-
 bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry)
 {
     struct guide guide = make_guide(batch);
