@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a pool's policy and its slow start need to know of members, and what operators say about
+ * one.
+ */
+#include <stdlib.h>
+
+#include "model_internal.h"
+#include "ramp.h"
+
+struct hb_member_view hb_member_view(const struct hb_model_backend *backend)
+{
+    return (struct hb_member_view){
+        .backup = backend->backup,
+        .leaving = backend->leaving,
+        .wanted = !backend->state.draining && backend->weight > 0,
+        .up = backend->state.health == HB_BACKEND_UP,
+        .checked = backend->state.health != HB_BACKEND_UNKNOWN,
+        .disabled = backend->state.disabled,
+        .reachable = backend->rewrite.size > 0,
+    };
+}
+
+struct hb_pool_strength hb_model_strength_without(const struct hb_model_pool *pool,
+                                                  const bool *without)
+{
+    struct hb_member_view *views = calloc(pool->backends_count + 1, sizeof(*views));
+    struct hb_pool_strength strength = {0};
+
+    for (uint32_t b = 0; views != NULL && b < pool->backends_count; b++) {
+        views[b] = hb_member_view(pool->backends[b]);
+        views[b].wanted = views[b].wanted && !without[pool->backends[b]->id];
+    }
+    if (views != NULL)
+        strength = hb_pool_strength(&pool->failure, views, pool->backends_count);
+    free(views);
+    return strength;
+}
+
+void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t weight)
+{
+    backend->weight_is_set = set;
+    backend->weight = set ? weight : backend->configured_weight;
+}
+
+/* --- slow start --- */
+
+/* Notes whether a member has come into service, or left it. That it cannot be forwarded to for a
+ * while is neither: its server kept its caches. */
+static void follow_service(const struct hb_model_pool *pool, struct hb_model_backend *backend,
+                           uint64_t now_ms)
+{
+    bool in_service = hb_backend_takes_new_flows(&backend->state, backend->weight);
+
+    if (!in_service) {
+        if (backend->was_usable || backend->state.health == HB_BACKEND_FAILED)
+            backend->ramps = true;
+        backend->ramp_since_ms = 0;
+    } else if (!backend->was_usable && backend->ramps && !backend->backup) {
+        backend->ramp_since_ms = now_ms;
+    }
+    backend->was_usable = in_service;
+    if (pool->slow_start_ms == 0 ||
+        (backend->ramp_since_ms != 0 && now_ms >= backend->ramp_since_ms + pool->slow_start_ms))
+        backend->ramp_since_ms = 0;
+}
+
+void hb_pool_follow_ramps(struct hb_model_pool *pool, uint64_t now_ms)
+{
+    bool base = false;
+
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
+        struct hb_model_backend *backend = pool->backends[b];
+
+        follow_service(pool, backend, now_ms);
+        base = base || (backend->stands && backend->ramp_since_ms == 0);
+    }
+    /* Where nobody else serves, the newcomers have all of it. */
+    for (uint32_t b = 0; b < pool->backends_count && !base; b++) {
+        if (pool->backends[b]->stands)
+            pool->backends[b]->ramp_since_ms = 0;
+    }
+}
+
+uint32_t hb_backend_ramp(const struct hb_model_pool *pool, const struct hb_model_backend *backend,
+                         uint64_t now_ms)
+{
+    uint32_t progress;
+
+    if (backend->ramp_since_ms == 0 || pool->slow_start_ms == 0)
+        return 0;
+    progress = hb_ramp_progress(
+        now_ms > backend->ramp_since_ms ? now_ms - backend->ramp_since_ms : 0, pool->slow_start_ms);
+    return progress < HB_RAMP_FULL ? progress : 0;
+}
+
+uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        const struct hb_model_pool *pool = &model->pools[p];
+
+        for (uint32_t b = 0; b < pool->backends_count; b++) {
+            const struct hb_model_backend *backend = pool->backends[b];
+            uint64_t at = UINT64_MAX;
+
+            if (backend->ramp_since_ms != 0)
+                at = now_ms +
+                     hb_ramp_next_step(now_ms - backend->ramp_since_ms, pool->slow_start_ms);
+            next = at < next ? at : next;
+            if (backend->state.draining && !backend->drain.overdue &&
+                backend->drain.deadline_ms != 0 && backend->drain.deadline_ms < next)
+                next = backend->drain.deadline_ms;
+        }
+    }
+    return next;
+}
