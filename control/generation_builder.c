@@ -40,6 +40,9 @@ static uint64_t lay_out(const struct hb_plan *plan, const struct hb_held_tables 
     header->pools = place(&end, plan->pools_count, sizeof(*plan->pools));
     header->backends = place(&end, plan->backends_count, sizeof(*plan->backends));
     header->tables = place(&end, plan->tables_count, sizeof(*tables));
+    header->prefixes = place(&end, plan->prefixes_count, sizeof(*plan->prefixes));
+    header->quic = place(&end, plan->quic_count, sizeof(*plan->quic));
+    header->sources = place(&end, plan->sources_count, sizeof(*plan->sources));
     for (uint32_t t = 0; t < plan->tables_count; t++) {
         memcpy(tables[t].digest, plan->tables[t].digest, HB_DIGEST_SIZE);
         tables[t].slots = plan->tables[t].slots;
@@ -79,6 +82,7 @@ int hb_generation_build(const struct hb_plan *plan, uint64_t number,
         .header_size = sizeof(header),
         .number = number,
         .hash_key = plan->hash_key,
+        .settings = plan->settings,
     };
     struct hb_table_record *tables = calloc(plan->tables_count + 1, sizeof(*tables));
     uint8_t *out = NULL;
@@ -101,6 +105,9 @@ int hb_generation_build(const struct hb_plan *plan, uint64_t number,
     copy_section(out, header.pools, plan->pools);
     copy_section(out, header.backends, plan->backends);
     copy_section(out, header.tables, tables);
+    copy_section(out, header.prefixes, plan->prefixes);
+    copy_section(out, header.quic, plan->quic);
+    copy_section(out, header.sources, plan->sources);
     for (uint32_t t = 0; t < plan->tables_count; t++) {
         if (tables[t].offset != 0)
             copy_body(out + tables[t].offset, &plan->tables[t]);

@@ -163,6 +163,8 @@ static void plan_service(struct hb_plan *plan, const struct hb_model_service *se
 
     memcpy(record->address, service->vip.bytes, sizeof(record->address));
     record->port = htobe16(service->port);
+    record->port_last = record->port;
+    record->prefix_length = hb_address_bits(service->vip.family);
     record->protocol = service->protocol;
     record->family = service->vip.family;
     record->id = service->id;
@@ -191,8 +193,9 @@ static int compare_backend_ids(const void *a, const void *b)
 static void digest_plan(struct hb_plan *plan)
 {
     XXH3_state_t *state = XXH3_createState();
-    uint32_t counts[] = {plan->services_count, plan->pools_count, plan->backends_count,
-                         plan->tables_count};
+    uint32_t counts[] = {plan->services_count, plan->pools_count,    plan->backends_count,
+                         plan->tables_count,   plan->prefixes_count, plan->quic_count,
+                         plan->sources_count};
 
     memset(plan->content, 0, sizeof(plan->content));
     if (state == NULL)
@@ -203,6 +206,10 @@ static void digest_plan(struct hb_plan *plan)
     XXH3_128bits_update(state, plan->services, plan->services_count * sizeof(*plan->services));
     XXH3_128bits_update(state, plan->pools, plan->pools_count * sizeof(*plan->pools));
     XXH3_128bits_update(state, plan->backends, plan->backends_count * sizeof(*plan->backends));
+    XXH3_128bits_update(state, &plan->settings, sizeof(plan->settings));
+    XXH3_128bits_update(state, plan->prefixes, plan->prefixes_count * sizeof(*plan->prefixes));
+    XXH3_128bits_update(state, plan->quic, plan->quic_count * sizeof(*plan->quic));
+    XXH3_128bits_update(state, plan->sources, plan->sources_count * sizeof(*plan->sources));
     for (uint32_t t = 0; t < plan->tables_count; t++)
         XXH3_128bits_update(state, plan->tables[t].digest, HB_DIGEST_SIZE);
     XXH128_canonicalFromHash((XXH128_canonical_t *)plan->content, XXH3_128bits_digest(state));
@@ -269,5 +276,8 @@ void hb_plan_clear(struct hb_plan *plan)
     free(plan->pools);
     free(plan->backends);
     free(plan->tables);
+    free(plan->prefixes);
+    free(plan->quic);
+    free(plan->sources);
     memset(plan, 0, sizeof(*plan));
 }

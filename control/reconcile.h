@@ -50,6 +50,13 @@ struct hb_plan {
     uint32_t backends_count;
     struct hb_plan_table *tables; /* no two alike, in the order of the first pool that has each */
     uint32_t tables_count;
+    struct hb_prefix_record *prefixes; /* sorted by list, then address */
+    uint32_t prefixes_count;
+    struct hb_quic_record *quic;
+    uint32_t quic_count;
+    struct hb_source_record *sources;
+    uint32_t sources_count;
+    struct hb_settings settings;
     uint8_t content[HB_DIGEST_SIZE]; /* of all of the above */
 };
 

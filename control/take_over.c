@@ -24,7 +24,10 @@ bool hb_blob_readable(const void *blob, size_t size)
            section_readable(header->services, sizeof(struct hb_service_record), size) &&
            section_readable(header->pools, sizeof(struct hb_pool_record), size) &&
            section_readable(header->backends, sizeof(struct hb_backend_record), size) &&
-           section_readable(header->tables, sizeof(struct hb_table_record), size);
+           section_readable(header->tables, sizeof(struct hb_table_record), size) &&
+           section_readable(header->prefixes, sizeof(struct hb_prefix_record), size) &&
+           section_readable(header->quic, sizeof(struct hb_quic_record), size) &&
+           section_readable(header->sources, sizeof(struct hb_source_record), size);
 }
 
 static const void *section_of(const void *blob, struct hb_section section)

@@ -44,6 +44,14 @@ enum hb_flow_event {
     HB_EVENTS,
 };
 
+/* What a packet is when it is not a plain one of a flow. */
+enum hb_shape {
+    HB_SHAPE_PLAIN,
+    HB_SHAPE_ICMP,     /* ICMP or ICMPv6 */
+    HB_SHAPE_FRAGMENT, /* of whatever protocol */
+    HB_SHAPE_RETURN,   /* an answer on its way back to the client (NAT) */
+};
+
 struct hb_packet {
     /* The packet, until it has ended: NULL then. (pipeline) */
     alignas(64) struct rte_mbuf *mbuf;
@@ -65,6 +73,8 @@ struct hb_packet {
     uint8_t event;         /* enum hb_flow_event */
     uint8_t fault;         /* enum hb_drop_reason if it is for a VIP; HB_NO_FAULT */
     bool dont_fragment;    /* IPv4 DF; true for IPv6, which routers never fragment */
+    uint8_t shape;         /* enum hb_shape; only read where there is a fault */
+    uint16_t l4_offset;    /* from the start of the frame, when the ports were read */
 };
 _Static_assert(sizeof(struct hb_packet) == 64, "one cache line");
 
@@ -73,7 +83,9 @@ struct hb_batch {
     const struct hb_generation *generation; /* the one that decides for all packets of this burst */
     uint16_t count;                         /* of packets */
     uint16_t ended;                         /* of them that have ended */
+    uint16_t aside_count;
     struct hb_packet packet[HB_BURST];
+    struct hb_packet aside[HB_BURST]; /* not plain: see hb_set_aside */
 };
 
 /* Takes out the packets that have ended. The order stays. */
@@ -95,6 +107,37 @@ static inline bool hb_batch_end(struct hb_batch *batch)
     if (batch->ended != 0)
         hb_batch_compact(batch);
     return false;
+}
+
+/* Takes a packet out of the stages' way: those for its shape alone see it, walking over `aside`
+ * themselves and skipping what has ended (mbuf NULL). They end it or set its backend; what is left
+ * comes back by hb_rejoin. So plain packets never pay for the others. */
+static inline void hb_set_aside(struct hb_batch *batch, struct hb_packet *packet,
+                                enum hb_shape shape)
+{
+    struct hb_packet *aside = &batch->aside[batch->aside_count++];
+
+    *aside = *packet;
+    aside->shape = shape;
+    packet->mbuf = NULL;
+    batch->ended++;
+}
+
+/* Brings back the packets of one shape that have not ended. Between two stages only. */
+static inline void hb_rejoin(struct hb_batch *batch, enum hb_shape shape)
+{
+    uint16_t kept = 0;
+
+    for (uint16_t i = 0; i < batch->aside_count; i++) {
+        if (batch->aside[i].mbuf == NULL)
+            continue;
+        if (batch->aside[i].shape == shape)
+            batch->packet[batch->count++] = batch->aside[i];
+        else
+            batch->aside[kept++] = batch->aside[i];
+    }
+    batch->aside_count = kept;
+    batch->ended = 0;
 }
 
 /* Walks over all packets. The loop must not be left by break or return: packets that have ended

@@ -34,7 +34,8 @@ int hb_counters_create(struct hb_counters *counters, uint32_t workers, uint64_t 
     const uint32_t backends_max = HB_BACKENDS_MAX + 1;
     const uint64_t stride = align_block(sizeof(struct hb_worker_counters) +
                                         HB_SERVICES_MAX * sizeof(struct hb_service_counters) +
-                                        backends_max * sizeof(struct hb_backend_counters));
+                                        backends_max * sizeof(struct hb_backend_counters) +
+                                        HB_TALKERS_MAX * sizeof(struct hb_talker));
     const struct hb_counters_header header = {
         .magic = HB_COUNTERS_MAGIC,
         .version = HB_COUNTERS_VERSION,
@@ -46,6 +47,7 @@ int hb_counters_create(struct hb_counters *counters, uint32_t workers, uint64_t 
         .services_max = HB_SERVICES_MAX,
         .backends_max = backends_max,
         .drop_reasons = HB_DROP_COUNT,
+        .talkers_max = HB_TALKERS_MAX,
         .worker_offset = BLOCK_ALIGN,
         .worker_stride = stride,
     };

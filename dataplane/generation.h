@@ -28,8 +28,10 @@ struct hb_service_map; /* service_map.h */
 struct hb_pool {
     const uint16_t *owner; /* `slots` backend ids */
     uint32_t slots;
-    uint32_t bounded_load; /* as in struct hb_pool_record */
+    uint16_t bounded_load; /* as in struct hb_pool_record */
+    uint16_t flags;        /* HB_POOL_... */
 };
+_Static_assert(HB_BOUNDED_LOAD_MAX <= UINT16_MAX, "a bound fits");
 _Static_assert(sizeof(struct hb_pool) == 16, "four pools to a cache line");
 
 /* What the pool's slots were before. `unsettled` is NULL when all of them have settled. */
@@ -64,10 +66,19 @@ struct hb_backend {
     uint16_t port;
     uint16_t inner_max;
     uint32_t incarnation;
-    uint32_t pool;
+    uint16_t pool;
+    uint8_t forwarding; /* enum hb_forwarding */
+    bool plain;         /* Ethernet without a tag and an IPv4 tunnel, nothing else: stage_encap's
+                         * short way */
     uint8_t bytes[HB_REWRITE_BYTES];
     uint16_t weight; /* its part of a bounded load, never 0 */
+    uint8_t flags;   /* HB_REWRITE_... */
+    uint8_t spread;
+    uint8_t dscp;
+    uint8_t reserved;
+    hb_be16 nat_port;
 };
+_Static_assert(HB_POOLS_MAX <= UINT16_MAX, "a pool's index fits");
 _Static_assert(sizeof(struct hb_backend) == 128, "two cache lines");
 _Static_assert(offsetof(struct hb_backend, bytes) + 14 + 20 <= 64,
                "Ethernet and IPv4 fit line one");
@@ -84,8 +95,16 @@ struct hb_generation {
     bool selective;          /* some service does not track all its flows */
     struct hb_hash_key hash_key;
     uint64_t number;
+    struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
 };
+
+/* Whether stage_encap may go its short way. */
+static inline bool hb_backend_is_plain(const struct hb_backend *backend)
+{
+    return backend->forwarding == HB_FORWARDING_IPIP && backend->family == HB_FAMILY_IPV4 &&
+           backend->l2_size == 14 && backend->flags == 0 && backend->spread == 0;
+}
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */
 static inline bool hb_backend_is_in_use(const struct hb_backend *backend)

@@ -76,7 +76,13 @@ static void fill_backend(struct hb_backend *backend, const struct hb_backend_rec
     backend->port = record->rewrite.port;
     backend->inner_max = record->rewrite.inner_max;
     backend->incarnation = record->incarnation;
-    backend->pool = record->pool;
+    backend->pool = (uint16_t)record->pool;
+    backend->forwarding = record->rewrite.forwarding;
+    backend->flags = record->rewrite.flags;
+    backend->spread = record->rewrite.spread;
+    backend->dscp = record->rewrite.dscp;
+    backend->nat_port = record->rewrite.nat_port;
+    backend->plain = hb_backend_is_plain(backend);
     memcpy(backend->bytes, record->rewrite.bytes, sizeof(backend->bytes));
     /* It counts only for one that owns slots, so that takes flows: its part can't be nothing. */
     backend->weight = record->weight != 0 ? record->weight : 1;
@@ -133,7 +139,8 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
     for (uint32_t i = 0; i < header->pools.count; i++) {
         struct hb_table_columns column;
 
-        pools[i].bounded_load = pool_records[i].bounded_load;
+        pools[i].bounded_load = (uint16_t)pool_records[i].bounded_load;
+        pools[i].flags = (uint16_t)pool_records[i].flags;
         if (tables[i].table == NULL)
             continue;
         column = hb_table_on_node(tables[i].table, node);
@@ -160,6 +167,7 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
         .selective = selective,
         .hash_key = header->hash_key,
         .number = header->number,
+        .settings = header->settings,
     };
     if (layout.bounds != 0) {
         struct hb_pool_bound *bounds = (void *)(block + layout.bounds);

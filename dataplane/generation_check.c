@@ -163,6 +163,9 @@ static enum hb_reject check_sections(struct hb_check *c)
         {"pools", &header->pools, sizeof(struct hb_pool_record), HB_POOLS_MAX},
         {"backends", &header->backends, sizeof(struct hb_backend_record), HB_BACKENDS_MAX},
         {"tables", &header->tables, sizeof(struct hb_table_record), HB_POOLS_MAX},
+        {"prefixes", &header->prefixes, sizeof(struct hb_prefix_record), HB_PREFIXES_MAX},
+        {"quic", &header->quic, sizeof(struct hb_quic_record), HB_QUIC_MAX},
+        {"sources", &header->sources, sizeof(struct hb_source_record), HB_SOURCES_MAX},
     };
     const uint32_t count = sizeof(rows) / sizeof(rows[0]);
     uint64_t end[sizeof(rows) / sizeof(rows[0])];
@@ -234,8 +237,56 @@ static enum hb_reject check_names(struct hb_check *c)
     REFUSE_FIELD(c, reason, i, &services(c)[i].field, "service %u (%s): " format, i,               \
                  services(c)[i].name, __VA_ARGS__)
 
+static enum hb_reject check_settings(struct hb_check *c)
+{
+    const struct hb_settings *settings = &c->header->settings;
+
+    if (settings->echo >= HB_ECHOS)
+        return REFUSE_FIELD(c, HB_REJECT_SETTINGS, 0, &settings->echo,
+                            "echo %u, must be 0 (answer), 1 (forward) or 2 (drop)", settings->echo);
+    for (uint32_t i = 0; i < 2; i++)
+        if (settings->to_clients[i].size != 0 && settings->to_clients[i].size != 14 &&
+            settings->to_clients[i].size != 18)
+            return REFUSE_FIELD(c, HB_REJECT_SETTINGS, i, &settings->to_clients[i].size,
+                                "the way to clients has %u bytes of Ethernet, must be 0, 14 or 18",
+                                settings->to_clients[i].size);
+    if (!is_zero(settings->reserved, sizeof(settings->reserved)) ||
+        !is_zero(settings->reserved64, sizeof(settings->reserved64)))
+        return REFUSE_FIELD(c, HB_REJECT_SETTINGS, 0, settings->reserved,
+                            "reserved bytes of the settings are not zero");
+    return HB_REJECT_NONE;
+}
+
+/* What this dataplane can't do yet is refused, not ignored. */
+static enum hb_reject check_service_features(struct hb_check *c, uint32_t i)
+{
+    const struct hb_service_record *service = &services(c)[i];
+
+    if (service->prefix_length != hb_address_bits(service->family))
+        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, prefix_length,
+                              "prefix length %u, must be %u", service->prefix_length,
+                              hb_address_bits(service->family));
+    if (service->port_last != service->port)
+        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, port_last, "a range of ports, must be one%s",
+                              "");
+    if (service->affinity != HB_AFFINITY_FLOW || service->affinity_prefix != 0)
+        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, affinity, "affinity %u, must be 0",
+                              service->affinity);
+    if (service->quic_count != 0 || service->quic_first != 0)
+        return REFUSE_SERVICE(c, HB_REJECT_QUIC, i, quic_count, "%u QUIC configurations, must be 0",
+                              service->quic_count);
+    if (service->prefix_list != 0 || service->flags != 0)
+        return REFUSE_SERVICE(c, HB_REJECT_PREFIX, i, prefix_list, "prefix list %u, must be 0",
+                              service->prefix_list);
+    if (service->mss_max != 0 || service->new_flows_rate != 0 || service->flows_max != 0)
+        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, mss_max, "a limit is set, must be 0%s", "");
+    return HB_REJECT_NONE;
+}
+
 static enum hb_reject check_services(struct hb_check *c)
 {
+    enum hb_reject reason;
+
     for (uint32_t i = 0; i < c->header->services.count; i++) {
         const struct hb_service_record *service = &services(c)[i];
 
@@ -265,6 +316,9 @@ static enum hb_reject check_services(struct hb_check *c)
         if (!is_zero(service->reserved, sizeof(service->reserved)))
             return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, reserved,
                                   "reserved bytes are not zero%s", "");
+        reason = check_service_features(c, i);
+        if (reason != HB_REJECT_NONE)
+            return reason;
     }
     return HB_REJECT_NONE;
 }
@@ -274,7 +328,7 @@ static int compare_service_keys(const void *left, const void *right)
 {
     const struct hb_service_record *const *a = left, *const *b = right;
 
-    return memcmp(*a, *b, offsetof(struct hb_service_record, id));
+    return memcmp(*a, *b, offsetof(struct hb_service_record, prefix_length));
 }
 
 static enum hb_reject check_service_duplicates(struct hb_check *c)
@@ -346,9 +400,9 @@ static enum hb_reject check_backends(struct hb_check *c)
             return REFUSE_BACKEND(c, HB_REJECT_BACKEND, i, id,
                                   "id %u follows id %u; records must be sorted by unique ids",
                                   backend->id, backends(c)[i - 1].id);
-        if (backend->use < HB_BACKEND_ACTIVE || backend->use > HB_BACKEND_DOWN)
+        if (backend->use < HB_BACKEND_ACTIVE || backend->use > HB_BACKEND_RESET)
             return REFUSE_BACKEND(c, HB_REJECT_BACKEND, i, use,
-                                  "use %u, must be 1 (active), 2 (draining) or 3 (down)",
+                                  "use %u, must be 1 (active), 2 (draining), 3 (down) or 4 (reset)",
                                   backend->use);
         if (backend->family != HB_FAMILY_IPV4 && backend->family != HB_FAMILY_IPV6)
             return REFUSE_BACKEND(c, HB_REJECT_BACKEND, i, family, "family %u, must be 4 or 6",
@@ -401,6 +455,7 @@ static enum hb_reject (*const ladder[])(struct hb_check *) = {
     check_checksum,
     check_sections,
     check_names,
+    check_settings,
     check_services,
     check_service_duplicates,
     check_pool_indexes,

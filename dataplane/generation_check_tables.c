@@ -37,11 +37,14 @@ enum hb_reject hb_check_table_indexes(struct hb_check *c)
             return REFUSE_POOL(c, HB_REJECT_TABLE_INDEX, i, bounded_load,
                                "bounded_load %u, must be 0 to %u", pool->bounded_load,
                                HB_BOUNDED_LOAD_MAX);
-        if (pool->flags != 0 || pool->reserved32 != 0 ||
+        if ((pool->flags & ~HB_POOL_CLOSED) != 0 || pool->reserved32 != 0 ||
             !is_zero(pool->reserved, sizeof(pool->reserved)))
             return REFUSE_POOL(c, HB_REJECT_TABLE_INDEX, i, flags,
-                               "flags %#x or reserved bytes are set, this dataplane knows none",
-                               pool->flags);
+                               "flags %#x or reserved bytes are set, this dataplane knows %#x",
+                               pool->flags, HB_POOL_CLOSED);
+        if (pool->sources_first != 0 || pool->sources_count != 0)
+            return REFUSE_POOL(c, HB_REJECT_SOURCE, i, sources_count, "%u sources, must be 0",
+                               pool->sources_count);
     }
     return HB_REJECT_NONE;
 }
@@ -62,8 +65,9 @@ static int compare_extents(const void *left, const void *right)
 static enum hb_reject check_table_overlap(struct hb_check *c)
 {
     const struct hb_generation_header *header = c->header;
-    const struct hb_section *const sections[] = {&header->services, &header->pools,
-                                                 &header->backends, &header->tables};
+    const struct hb_section *const sections[] = {
+        &header->services, &header->pools, &header->backends, &header->tables,
+        &header->prefixes, &header->quic,  &header->sources};
     uint32_t count = 0, bad = UINT32_MAX;
     struct extent *extents = calloc(
         (size_t)header->tables.count + sizeof(sections) / sizeof(sections[0]), sizeof(*extents));

@@ -20,6 +20,7 @@ static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], u
 
     batch->count = count;
     batch->ended = 0;
+    batch->aside_count = 0;
     for (uint16_t i = 0; i < count; i++) {
         struct hb_packet *packet = &batch->packet[i];
 
@@ -61,19 +62,23 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     /* 3. Find the service. Not a VIP: to the kernel. A VIP, but unfit or no such port: drop. */
     hb_stage_service(batch);
 
-    /* 4. Ask the flow cache: a flow stays on its backend while that is there and not down. */
+    /* 4. Fragments: put the ports of their datagram on them, so that they go on like the others. */
+    if (unlikely(batch->aside_count != 0))
+        hb_stage_fragment(batch);
+
+    /* 5. Ask the flow cache: a flow stays on its backend while that is there and not down. */
     hb_stage_flow(batch);
 
-    /* 5. All others: by the lookup table of the service's pool. Remember the new flows. */
+    /* 6. All others: by the lookup table of the service's pool. Remember the new flows. */
     hb_stage_select(batch);
 
-    /* 6. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
+    /* 7. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
     hb_stage_encap(batch);
 
-    /* 7. Send, each packet on its backend's port. */
+    /* 8. Send, each packet on its backend's port. */
     hb_stage_output(batch);
 
-    /* 8. And what belongs to the kernel. */
+    /* 9. And what belongs to the kernel. */
     hb_punt_flush(worker);
 
     worker->counters->flows = hb_flow_table_used(worker->flows);

@@ -91,6 +91,10 @@ bool hb_rewrite_check(const struct hb_backend_record *backend, char *problem, si
     if (rewrite->forwarding != HB_FORWARDING_IPIP)
         return fail(problem, size, "forwarding %u, this dataplane knows 1 (ipip)",
                     rewrite->forwarding);
+    if (rewrite->flags != 0 || rewrite->spread != 0 || rewrite->dscp != 0 ||
+        rewrite->nat_port != 0 || rewrite->reserved != 0 || rewrite->reserved16 != 0)
+        return fail(problem, size, "flags %#x, spread %u, DSCP %u or a port: ipip has none",
+                    rewrite->flags, rewrite->spread, rewrite->dscp);
     if (rewrite->family != backend->family)
         return fail(problem, size, "outer family %u, the backend's is %u", rewrite->family,
                     backend->family);

@@ -137,14 +137,6 @@ static void encapsulate(struct hb_batch *batch, struct hb_packet *packet)
         patch_ipv6(packet, &batch->generation->hash_key, headers + backend->l2_size);
 }
 
-/* In the first four bytes of struct hb_backend, `use` left out: 34 bytes, 14 of them Ethernet,
- * IPv4. */
-#define PLAIN_MASK  UINT32_C(0xffffff00)
-#define PLAIN_VALUE (PLAIN_SIZE << 8 | L2_SIZE << 16 | (uint32_t)HB_FAMILY_IPV4 << 24)
-_Static_assert(offsetof(struct hb_backend, size) == 1 &&
-                   offsetof(struct hb_backend, l2_size) == 2 &&
-                   offsetof(struct hb_backend, family) == 3,
-               "read as one number");
 _Static_assert(offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, refcnt) + 2 &&
                    offsetof(struct rte_mbuf, pkt_len) ==
                        offsetof(struct rte_mbuf, packet_type) + 4 &&
@@ -168,7 +160,7 @@ static bool is_plain(const struct hb_packet *packet)
 
     plain &= (mbuf->ol_flags & KEPT_MBUF_FLAGS) == 0;
     plain &= (uint32_t)mbuf->data_off + packet->l3_offset >= PLAIN_SIZE;
-    plain &= (load32(packet->backend) & PLAIN_MASK) == PLAIN_VALUE;
+    plain &= packet->backend->plain;
     plain &= packet->inner_length <= packet->backend->inner_max;
     return plain;
 }

@@ -217,6 +217,8 @@ static inline bool serve_untracked(struct hb_batch *batch, struct hb_packet *pac
 
     if (service->tracking == HB_TRACKING_ALL || unlikely(pool->slots == 0))
         return false;
+    if (unlikely(packet->event == HB_EVENT_SYN) && (pool->flags & HB_POOL_CLOSED) != 0)
+        return false; /* stage_select turns it away */
     if (service->tracking == HB_TRACKING_CHANGED &&
         unlikely(hb_slot_past(generation, service->pool, slot, &previous)))
         return false;

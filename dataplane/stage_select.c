@@ -17,6 +17,9 @@
  * The entry is looked for once more here, because an earlier packet of the same burst may have made
  * it, and an insert in between may have taken the place that the look-up of stage_flow saw.
  *
+ * A closed pool takes no new flows, but its table goes on to serve TCP flows that began before and
+ * have no entry (`tracking: changed`, a dataplane that was started anew).
+ *
  * Bounded load (bounded_load.h) is the one case in which the lookup table is not the last word: a
  * flow whose backend is at its limit is passed on to another. Its next packets find that one by the
  * entry alone, so only a flow that has an entry now is passed on; one that the cache has no room
@@ -175,12 +178,23 @@ static hb_flow_ref remember(struct hb_batch *batch, struct hb_packet *packet)
     return HB_FLOW_NONE;
 }
 
+/* May this packet begin a flow that a closed pool must not take? Without an entry a TCP packet
+ * behind the SYN is of a flow that began before. */
+static bool is_shut_out(const struct hb_batch *batch, const struct hb_packet *packet)
+{
+    const struct hb_generation *generation = batch->generation;
+    const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
+
+    return unlikely((pool->flags & HB_POOL_CLOSED) != 0) &&
+           (packet->event == HB_EVENT_SYN || packet->event == HB_EVENT_UDP);
+}
+
 static void select_backend(struct hb_batch *batch, struct hb_packet *packet)
 {
     uint16_t owner = owner_of(batch, packet), chosen = owner;
     hb_flow_ref entry;
 
-    if (owner == HB_BACKEND_NONE) {
+    if (owner == HB_BACKEND_NONE || is_shut_out(batch, packet)) {
         entry = find_again(batch->worker, packet);
         if (entry == HB_FLOW_NONE || !hb_flow_follow(batch, packet, entry))
             hb_drop(batch, packet, HB_DROP_NO_BACKEND);

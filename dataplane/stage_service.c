@@ -25,6 +25,8 @@ static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t 
 {
     if (index == HB_SERVICE_NOT_VIP)
         hb_punt(batch, packet, HB_DROP_NOT_VIP);
+    else if (packet->fault == HB_DROP_FRAGMENT)
+        hb_set_aside(batch, packet, HB_SHAPE_FRAGMENT);
     else if (packet->fault != HB_NO_FAULT)
         hb_drop(batch, packet, packet->fault);
     else

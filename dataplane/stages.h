@@ -23,6 +23,9 @@ void hb_stage_parse_with_care(struct hb_batch *batch);
 /* Whose packet is it? Ours: `service`. The kernel's: punt. Ours but unfit to forward: drop. */
 void hb_stage_service(struct hb_batch *batch);
 
+/* Works on the fragments that stage_service set aside, and brings back those that can go on. */
+void hb_stage_fragment(struct hb_batch *batch);
+
 /* Packets of known flows get the backend of their flow. */
 void hb_stage_flow(struct hb_batch *batch);
 

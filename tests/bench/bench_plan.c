@@ -45,6 +45,8 @@ static void fill_service(struct hb_service_record *service, uint32_t id, uint32_
 
     *service = (struct hb_service_record){
         .port = htons(udp ? 443 : 80),
+        .port_last = htons(udp ? 443 : 80),
+        .prefix_length = v6 ? 128 : 32,
         .protocol = udp ? HB_PROTOCOL_UDP : HB_PROTOCOL_TCP,
         .family = v6 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4,
         .id = id,

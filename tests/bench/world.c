@@ -52,12 +52,14 @@ static struct hb_counters_header *make_region(const struct world_size *size)
 {
     uint64_t stride = sizeof(struct hb_worker_counters) +
                       size->vips * 4 * sizeof(struct hb_service_counters) +
-                      (size->backends + 2) * sizeof(struct hb_backend_counters);
+                      (size->backends + 2) * sizeof(struct hb_backend_counters) +
+                      HB_TALKERS_MAX * sizeof(struct hb_talker);
     struct hb_counters_header *region = need(sizeof(*region) + stride);
 
     region->workers = 1;
     region->services_max = size->vips * 4;
     region->backends_max = size->backends + 1;
+    region->talkers_max = HB_TALKERS_MAX;
     region->worker_offset = sizeof(*region);
     region->worker_stride = stride;
     return region;
@@ -113,6 +115,8 @@ static struct hb_generation *make_generation(const struct world_size *size)
         backends[id] = (struct hb_backend){.use = HB_BACKEND_ACTIVE,
                                            .l2_size = 14,
                                            .family = HB_FAMILY_IPV4,
+                                           .forwarding = HB_FORWARDING_IPIP,
+                                           .plain = true,
                                            .port = SINK_PORT,
                                            .inner_max = 1480,
                                            .incarnation = 1,
@@ -123,8 +127,8 @@ static struct hb_generation *make_generation(const struct world_size *size)
     }
     for (uint32_t slot = 0; slot < size->slots; slot++)
         owner[slot] = (uint16_t)(1 + (slot * UINT64_C(2654435761) >> 7) % size->backends);
-    *pool_0 =
-        (struct hb_pool){.owner = owner, .slots = size->slots, .bounded_load = size->bounded_load};
+    *pool_0 = (struct hb_pool){
+        .owner = owner, .slots = size->slots, .bounded_load = (uint16_t)size->bounded_load};
     *generation = (struct hb_generation){
         .map = hb_service_map_build(need(hb_service_map_bytes(4 * size->vips)), records,
                                     4 * size->vips, &duplicate),

@@ -98,10 +98,15 @@ static void fill(struct blob *blob)
         .pools = {offsetof(struct blob, pools), POOLS, sizeof(blob->pools[0])},
         .backends = {offsetof(struct blob, backends), BACKENDS, sizeof(blob->backends[0])},
         .tables = {offsetof(struct blob, tables), TABLES, sizeof(blob->tables[0])},
+        .prefixes = {0, 0, sizeof(struct hb_prefix_record)},
+        .quic = {0, 0, sizeof(struct hb_quic_record)},
+        .sources = {0, 0, sizeof(struct hb_source_record)},
     };
     for (uint32_t i = 0; i < SERVICES; i++) {
         blob->services[i] = (struct hb_service_record){.address = {192, 0, 2, 10},
                                                        .port = (hb_be16)(80 + i),
+                                                       .port_last = (hb_be16)(80 + i),
+                                                       .prefix_length = 32,
                                                        .protocol = HB_PROTOCOL_TCP,
                                                        .family = HB_FAMILY_IPV4,
                                                        .id = i,

@@ -100,12 +100,14 @@ static struct hb_counters_header *make_region(void)
 {
     uint64_t stride = sizeof(struct hb_worker_counters) +
                       RIG_SERVICES * sizeof(struct hb_service_counters) +
-                      RIG_BACKENDS * sizeof(struct hb_backend_counters);
+                      RIG_BACKENDS * sizeof(struct hb_backend_counters) +
+                      HB_TALKERS_MAX * sizeof(struct hb_talker);
     struct hb_counters_header *region = calloc(1, sizeof(*region) + stride);
 
     region->workers = 1;
     region->services_max = RIG_SERVICES;
     region->backends_max = RIG_BACKENDS;
+    region->talkers_max = HB_TALKERS_MAX;
     region->worker_offset = sizeof(*region);
     region->worker_stride = stride;
     return region;
@@ -191,10 +193,11 @@ void add_backend(struct rig *rig, uint16_t id, uint32_t pool, uint8_t outer_fami
         .use = HB_BACKEND_ACTIVE,
         .l2_size = 14,
         .family = outer_family,
+        .forwarding = HB_FORWARDING_IPIP,
         .port = PORT,
         .inner_max = outer_family == 6 ? 1460 : 1480,
         .incarnation = 1,
-        .pool = pool,
+        .pool = (uint16_t)pool,
         .weight = 1,
     };
     backend->size = (uint8_t)write_rewrite(backend->bytes, outer_family, id);
@@ -232,6 +235,8 @@ void add_service(struct rig *rig, uint8_t vip_family, uint8_t protocol, uint16_t
         .family = vip_family,
         .protocol = protocol,
         .port = htons(port),
+        .port_last = htons(port),
+        .prefix_length = hb_address_bits(vip_family),
         .pool = pool,
     };
     inet_pton(vip_family == 6 ? AF_INET6 : AF_INET,
@@ -267,7 +272,7 @@ static bool bind_pool(const struct rig *rig, struct generation_copy *copy, uint3
 {
     struct hb_pool_bound *bound = &copy->bounds[pool];
 
-    copy->pools[pool].bounded_load = rig->pool[pool].bounded_load;
+    copy->pools[pool].bounded_load = (uint16_t)rig->pool[pool].bounded_load;
     if (rig->pool[pool].bounded_load == 0)
         return false;
     bound->member = copy->member[pool];
@@ -298,9 +303,12 @@ void publish(struct rig *rig)
     for (uint32_t i = 0; i < rig->services; i++)
         selective |= rig->service[i].tracking != HB_TRACKING_ALL;
     memcpy(copy->backends, rig->backend, sizeof(copy->backends));
+    for (uint32_t id = 0; id < RIG_BACKENDS; id++)
+        copy->backends[id].plain = hb_backend_is_plain(&copy->backends[id]);
     for (uint32_t i = 0; i < RIG_POOLS; i++) {
         memcpy(copy->owner[i], rig->pool[i].owner, sizeof(copy->owner[i]));
-        copy->pools[i] = (struct hb_pool){.owner = copy->owner[i], .slots = rig->pool[i].slots};
+        copy->pools[i] = (struct hb_pool){
+            .owner = copy->owner[i], .slots = rig->pool[i].slots, .flags = rig->pool[i].flags};
         past |= copy_past(rig, i, copy);
     }
     copy->generation = (struct hb_generation){

@@ -52,6 +52,7 @@ struct rig {
         uint64_t unsettled[RIG_WORDS];
         uint32_t slots;
         uint32_t bounded_load;
+        uint16_t flags; /* HB_POOL_... */
     } pool[RIG_POOLS];
     uint32_t *used[RIG_POOLS]; /* the worker's notes (slot_uses.h); own_used unless changed */
     uint32_t own_used[RIG_POOLS][RIG_SLOTS];

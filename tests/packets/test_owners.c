@@ -195,6 +195,38 @@ static void off_tracks_nothing_and_has_no_past(void **state)
     assert_int_equal(hb_counters_worker(rig->region, 0)->drops[HB_DROP_NO_BACKEND], 1);
 }
 
+/* A pool that takes no new flows goes on with those it has, with and without an entry. */
+static void a_closed_pool(void **state, enum hb_tracking tracking)
+{
+    struct rig *rig = start(state, 3, tracking);
+    uint16_t tracked = B(rig, UDP4(.source_port = 1));
+    uint16_t owner = B(rig, TCP4(.source_port = 2, .flags = SYN));
+    const uint64_t *dropped = &hb_counters_worker(rig->region, 0)->drops[HB_DROP_NO_BACKEND];
+
+    for (uint16_t id = 1; id <= 3; id++)
+        rig->backend[id].use = HB_BACKEND_DRAINING;
+    rig->pool[0].flags = HB_POOL_CLOSED;
+    publish(rig);
+    assert_int_equal(B(rig, UDP4(.source_port = 1)), tracked);
+    assert_int_equal(B(rig, TCP4(.source_port = 2, .flags = ACK)), owner);
+    assert_int_equal(*dropped, 0);
+    assert_int_equal(B(rig, UDP4(.source_port = 3)), 0);
+    assert_int_equal(B(rig, TCP4(.source_port = 4, .flags = SYN)), 0);
+    assert_int_equal(*dropped, 2);
+    empty_cache(rig);
+    assert_int_equal(B(rig, TCP4(.source_port = 2, .flags = ACK)), owner);
+}
+
+static void a_closed_pool_all(void **state)
+{
+    a_closed_pool(state, HB_TRACKING_ALL);
+}
+
+static void a_closed_pool_changed(void **state)
+{
+    a_closed_pool(state, HB_TRACKING_CHANGED);
+}
+
 /* All kinds side by side in one burst: each gets what its service says. */
 static void services_of_one_burst_are_kept_apart(void **state)
 {
@@ -528,6 +560,8 @@ int main(void)
         TEST(an_entry_decides),
         TEST(changed_and_settled_tracks_no_tcp),
         TEST(off_tracks_nothing_and_has_no_past),
+        TEST(a_closed_pool_all),
+        TEST(a_closed_pool_changed),
         TEST(services_of_one_burst_are_kept_apart),
         TEST(uses_are_noted_by_the_clock),
         MODEL(the_model_agrees_all),

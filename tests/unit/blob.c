@@ -44,8 +44,14 @@ uint32_t blob_add_service(struct blob_plan *plan, const char *name, const char *
 
     check(plan->services < BLOB_SERVICES_MAX, "too many services");
     *service = (struct hb_service_record){
-        .port = htons(port), .protocol = protocol, .id = plan->services, .pool = pool};
+        .port = htons(port),
+        .port_last = htons(port),
+        .protocol = protocol,
+        .id = plan->services,
+        .pool = pool,
+    };
     service->family = parse_address(vip, service->address);
+    service->prefix_length = hb_address_bits(service->family);
     snprintf(service->name, sizeof(service->name), "%s", name);
     return plan->services++;
 }
@@ -203,6 +209,9 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
     header.pools = place(&end, plan->pools, sizeof(struct hb_pool_record));
     header.backends = place(&end, plan->backends, sizeof(struct hb_backend_record));
     header.tables = place(&end, tables, sizeof(struct hb_table_record));
+    header.prefixes = place(&end, 0, sizeof(struct hb_prefix_record));
+    header.quic = place(&end, 0, sizeof(struct hb_quic_record));
+    header.sources = place(&end, 0, sizeof(struct hb_source_record));
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         header.hash_key.word[i] = 0x0123456789abcdef * (i + 1);
     room = end;

@@ -172,7 +172,7 @@ static void a_wrong_header_is_refused(void **state)
     s = build_example(), s.header->magic = __builtin_bswap64(s.header->magic);
     expect(&s, HB_REJECT_MAGIC, 0, &s.header->magic, "byte order");
     s = build_example(), s.header->version = HB_GENERATION_VERSION + 1;
-    expect(&s, HB_REJECT_VERSION, 0, &s.header->version, "format 3, this dataplane reads 2");
+    expect(&s, HB_REJECT_VERSION, 0, &s.header->version, "format 4, this dataplane reads 3");
     s = build_example(), s.header->header_size = 200;
     expect(&s, HB_REJECT_VERSION, 0, &s.header->header_size, "200");
     s = build_example(), s.header->flags = 1;
@@ -297,7 +297,7 @@ static void all_ports_and_the_largest_ids_pass(void **state)
         struct blob_plan plan = blob_example();
         struct subject s;
 
-        plan.service[0].port = htons(ports[i]);
+        plan.service[0].port = plan.service[0].port_last = htons(ports[i]);
         plan.service[1].id = HB_SERVICES_MAX - 1;
         plan.backend[3].id = HB_BACKENDS_MAX;
         plan.backend[3].rewrite.port = 3;
@@ -341,6 +341,38 @@ static void wrong_pool_indexes_are_refused(void **state)
     }
 }
 
+static void bad_settings_are_refused(void **state)
+{
+    struct subject s;
+
+    (void)state;
+    s = build_example(), s.header->settings.echo = HB_ECHOS;
+    expect(&s, HB_REJECT_SETTINGS, 0, &s.header->settings.echo, "echo 3");
+    s = build_example(), s.header->settings.to_clients[1].size = 15;
+    expect(&s, HB_REJECT_SETTINGS, 1, &s.header->settings.to_clients[1].size, "15 bytes");
+    s = build_example(), s.header->settings.reserved64[2] = 1;
+    expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.reserved, "reserved");
+}
+
+static void features_that_are_not_there_are_refused(void **state)
+{
+    struct subject s;
+
+    (void)state;
+    s = build_example(), s.services[0].prefix_length = 24;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].prefix_length, "prefix length 24");
+    s = build_example(), s.services[1].port_last ^= 1;
+    expect(&s, HB_REJECT_SERVICE, 1, &s.services[1].port_last, "range");
+    s = build_example(), s.services[0].affinity = HB_AFFINITY_SOURCE;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].affinity, "affinity 1");
+    s = build_example(), s.services[0].quic_count = 1;
+    expect(&s, HB_REJECT_QUIC, 0, &s.services[0].quic_count, "1 QUIC");
+    s = build_example(), s.services[0].prefix_list = 9;
+    expect(&s, HB_REJECT_PREFIX, 0, &s.services[0].prefix_list, "list 9");
+    s = build_example(), s.services[0].flows_max = 1;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].mss_max, "limit");
+}
+
 static void bad_backends_are_refused(void **state)
 {
     struct subject s;
@@ -354,13 +386,13 @@ static void bad_backends_are_refused(void **state)
     expect(&s, HB_REJECT_BACKEND, 2, &s.backends[2].id, "sorted by unique ids");
     s = build_example(), s.backends[1].use = 0;
     expect(&s, HB_REJECT_BACKEND, 1, &s.backends[1].use, "use 0");
-    s = build_example(), s.backends[1].use = 4;
-    expect(&s, HB_REJECT_BACKEND, 1, &s.backends[1].use, "use 4");
+    s = build_example(), s.backends[1].use = 5;
+    expect(&s, HB_REJECT_BACKEND, 1, &s.backends[1].use, "use 5");
     s = build_example(), s.backends[1].family = 7;
     expect(&s, HB_REJECT_BACKEND, 1, &s.backends[1].family, "family 7");
     s = build_example(), s.backends[0].address[9] = 1;
     expect(&s, HB_REJECT_BACKEND, 0, s.backends[0].address, "not an IPv4 address");
-    s = build_example(), s.backends[0].reserved[6] = 1;
+    s = build_example(), s.backends[0].reserved[3] = 1;
     expect(&s, HB_REJECT_BACKEND, 0, s.backends[0].reserved, "reserved");
 }
 
@@ -442,11 +474,13 @@ static void bad_tables_are_refused(void **state)
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].table, "pool 1 (dns): names table 2");
     s = build_example(), s.pools[1].table = UINT32_MAX - 1;
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].table, "names table");
-    s = build_example(), s.pools[1].flags = 1;
+    s = build_example(), s.pools[1].flags = 2;
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].flags, "flags");
+    s = build_example(), s.pools[1].sources_count = 1;
+    expect(&s, HB_REJECT_SOURCE, 1, &s.pools[1].sources_count, "1 sources");
     s = build_example(), s.pools[0].reserved32 = 1;
     expect(&s, HB_REJECT_TABLE_INDEX, 0, &s.pools[0].flags, "reserved");
-    s = build_example(), s.pools[0].reserved[3] = 1;
+    s = build_example(), s.pools[0].reserved[2] = 1;
     expect(&s, HB_REJECT_TABLE_INDEX, 0, &s.pools[0].flags, "reserved");
     s = build_example(), s.pools[1].bounded_load = HB_BOUNDED_LOAD_MAX + 1;
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].bounded_load,
@@ -685,6 +719,8 @@ int main(void)
         cmocka_unit_test(all_ports_and_the_largest_ids_pass),
         cmocka_unit_test(duplicate_services_are_refused),
         cmocka_unit_test(wrong_pool_indexes_are_refused),
+        cmocka_unit_test(bad_settings_are_refused),
+        cmocka_unit_test(features_that_are_not_there_are_refused),
         cmocka_unit_test(bad_backends_are_refused),
         cmocka_unit_test(bad_rewrites_are_refused),
         cmocka_unit_test(a_down_backend_needs_no_rewrite),

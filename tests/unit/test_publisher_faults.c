@@ -77,7 +77,7 @@ static void test_bad_hello_replies(void **state)
     reply = fake_hello_reply(fake);
     reply.generation_number = 41;
     reply.header.version = HB_PROTOCOL_VERSION + 1;
-    answer_badly(owner, &reply, fds, 2, "version 3 of the protocol, this control version 2");
+    answer_badly(owner, &reply, fds, 2, "version 4 of the protocol, this control version 3");
     close(fds[1]);
 }
 
@@ -161,8 +161,8 @@ static void test_broken_replies_end_the_session(void **state)
     reply.header.type = HB_MSG_LOOKUP_REPLY;
     break_protocol(owner, &reply, sizeof(reply), NULL, 0, "type 7 where type 5 was due");
     reply = fake_publish_reply(fake, HB_REJECT_NONE);
-    reply.header.version = 3;
-    break_protocol(owner, &reply, sizeof(reply), NULL, 0, "version 3 of the protocol");
+    reply.header.version = HB_PROTOCOL_VERSION + 1;
+    break_protocol(owner, &reply, sizeof(reply), NULL, 0, "version 4 of the protocol");
     reply = fake_publish_reply(fake, HB_REJECT_NONE);
     break_protocol(owner, &reply, sizeof(reply), fds, 2, "brings file descriptors");
 }

@@ -100,7 +100,7 @@ static void test_counters_that_do_not_fit(void **state)
 #define FIELD(name)                                                                                \
     offsetof(struct hb_counters_header, name), sizeof(((struct hb_counters_header *)0)->name)
         {FIELD(magic), 1, "magic number"},
-        {FIELD(version), 2, "version 2, this control reads version 1"},
+        {FIELD(version), 3, "version 3, this control reads version 2"},
         {FIELD(instance), 8, "another instance"},
         {FIELD(total_size), SIZE + 1, "it says"},
         {FIELD(total_size), UINT64_MAX, "it says"},
@@ -116,6 +116,8 @@ static void test_counters_that_do_not_fit(void **state)
         {FIELD(backends_max), 9, "it needs"},
         {FIELD(backends_max), UINT32_MAX, "backends"},
         {FIELD(drop_reasons), HB_DROPS_MAX + 1, "65 drop reasons"},
+        {FIELD(talkers_max), HB_TALKERS_MAX + 1, "129 talkers"},
+        {FIELD(talkers_max), 1, "it needs"},
         {FIELD(worker_offset), 0, "bad offset"},
         {FIELD(worker_offset), 132, "bad offset"},
         {FIELD(worker_offset), SIZE + 8, "bad offset"},

@@ -11,6 +11,7 @@
  *         struct hb_worker_counters
  *         services_max * struct hb_service_counters   indexed by service id
  *         backends_max * struct hb_backend_counters   indexed by backend id, 0 unused
+ *         talkers_max * struct hb_talker              in no order; see there
  *
  * Every field is 64 bits, written by exactly one worker with plain stores and never reset, so a
  * reader sees each value whole, without a lock. Sums over workers and fields are not one instant;
@@ -18,8 +19,9 @@
  * counts: control notes a baseline and subtracts it.
  *
  * Accounting, exact when no packet is under way:
- *     rx_packets = tx_packets + punted_packets + sum of drops
- * and a drop counts under exactly one reason.
+ *     rx_packets + made_packets = tx_packets + punted_packets + sum of drops + held_packets
+ * and a drop counts under exactly one reason. Packets that the dataplane makes itself (ICMP errors,
+ * resets, further fragments) count as made; the packet that gave cause for one counts for itself.
  */
 #ifndef HB_API_COUNTERS_H
 #define HB_API_COUNTERS_H
@@ -28,7 +30,8 @@
 #include "halbach/types.h"
 
 #define HB_COUNTERS_MAGIC   UINT64_C(0x31544e4348434c42) /* "BLCHCNT1", little-endian */
-#define HB_COUNTERS_VERSION 1
+#define HB_COUNTERS_VERSION 2
+#define HB_TALKERS_MAX      128
 
 struct hb_counters_header {
     uint64_t magic;
@@ -43,7 +46,9 @@ struct hb_counters_header {
     uint32_t drop_reasons; /* entries of `drops` in use */
     uint64_t worker_offset;
     uint64_t worker_stride;
-    uint64_t reserved[7];
+    uint32_t talkers_max;
+    uint32_t reserved32;
+    uint64_t reserved[6];
 };
 _Static_assert(sizeof(struct hb_counters_header) == 128, "two cache lines");
 
@@ -60,12 +65,24 @@ struct hb_worker_counters {
     uint64_t flow_inserts;
     uint64_t flow_insert_failures; /* the cache was full of younger or established flows */
     uint64_t flow_expiries;
-    uint64_t flow_evictions; /* probation entries that made way */
-    uint64_t flow_reselects; /* an entry's backend was gone or down */
-    uint64_t flows;          /* gauge: entries in use */
-    uint64_t flows_max;      /* gauge: entries there are */
-    uint64_t flow_overflows; /* new flows passed on because their backend was at its limit */
-    uint64_t reserved[4];
+    uint64_t flow_evictions;   /* probation entries that made way */
+    uint64_t flow_reselects;   /* an entry's backend was gone or down */
+    uint64_t flows;            /* gauge: entries in use */
+    uint64_t flows_max;        /* gauge: entries there are */
+    uint64_t flow_overflows;   /* new flows passed on because their backend was at its limit */
+    uint64_t made_packets;     /* by the dataplane itself */
+    uint64_t held_packets;     /* gauge: fragments that wait for the first of their datagram */
+    uint64_t drain_resets;     /* flows ended by reset at the end of a drain */
+    uint64_t icmp_sent;        /* ICMP errors and echo answers */
+    uint64_t icmp_relayed;     /* ICMP errors about flows, handed to their backends */
+    uint64_t icmp_elsewhere;   /* of them: no entry on this worker, sent by the table */
+    uint64_t fragments;        /* for VIPs, forwarded */
+    uint64_t quic_routed;      /* packets whose connection id named their backend */
+    uint64_t quic_unroutable;  /* short headers whose id did not: 5-tuple */
+    uint64_t sampled;          /* packets that the talkers' sketch has seen */
+    uint64_t nat_sessions;     /* gauge */
+    uint64_t nat_sessions_max; /* gauge */
+    uint64_t reserved[8];
     uint64_t drops[HB_DROPS_MAX]; /* by enum hb_drop_reason */
 };
 _Static_assert(sizeof(struct hb_worker_counters) % 64 == 0, "whole cache lines");
@@ -73,16 +90,41 @@ _Static_assert(sizeof(struct hb_worker_counters) % 64 == 0, "whole cache lines")
 struct hb_service_counters {
     uint64_t packets, bytes; /* forwarded; bytes of the inner packets */
     uint64_t new_flows;
-    uint64_t drops; /* after the service was known: no_backend, oversize, ... */
+    uint64_t drops;   /* after the service was known: no_backend, oversize, ... */
+    uint64_t flows;   /* gauge: entries of its flows; counted only while the service limits them */
+    uint64_t too_big; /* of the drops: told to send smaller packets */
+    uint64_t denied;  /* of the drops: by its list of prefixes */
+    uint64_t limited; /* of the drops: by its limits on flows */
 };
-_Static_assert(sizeof(struct hb_service_counters) == 32, "two to a cache line");
+_Static_assert(sizeof(struct hb_service_counters) == 64, "one cache line");
 
 struct hb_backend_counters {
     uint64_t packets, bytes;
     uint64_t new_flows;
-    uint64_t flows; /* gauge: entries that name this id */
+    uint64_t flows;                            /* gauge: entries that name this id */
+    uint64_t returned_packets, returned_bytes; /* answers that came back through here (NAT) */
+    uint64_t unreachable; /* ICMP unreachable errors about it, from it or on the way to it */
+    uint64_t reserved;
 };
-_Static_assert(sizeof(struct hb_backend_counters) == 32, "two to a cache line");
+_Static_assert(sizeof(struct hb_backend_counters) == 64, "one cache line");
+
+/* A source address that sends much to one service: an entry of a worker's sketch (A. Metwally et
+ * al., "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005) over
+ * sampled packets. True count: `count` - `error` to `count`, of `sampled` packets. `version` is odd
+ * while the worker writes the entry: a reader takes an entry whose version was even and the same
+ * before and after. */
+struct hb_talker {
+    uint32_t version;
+    uint16_t service; /* id */
+    uint8_t family;   /* enum hb_family; 0: free */
+    uint8_t reserved;
+    uint8_t source[HB_ADDRESS_SIZE];
+    uint64_t count;
+    uint64_t error;
+    uint64_t bytes; /* of the sampled packets since it is in the sketch */
+    uint64_t reserved64[2];
+};
+_Static_assert(sizeof(struct hb_talker) == 64, "one cache line");
 
 /* Where things are in a mapped region. The caller has checked magic, version and total_size. */
 static inline const struct hb_worker_counters *
@@ -102,6 +144,12 @@ static inline const struct hb_backend_counters *
 hb_counters_backends(const struct hb_counters_header *region, uint32_t worker)
 {
     return (const void *)(hb_counters_services(region, worker) + region->services_max);
+}
+
+static inline const struct hb_talker *hb_counters_talkers(const struct hb_counters_header *region,
+                                                          uint32_t worker)
+{
+    return (const void *)(hb_counters_backends(region, worker) + region->backends_max);
 }
 
 #endif

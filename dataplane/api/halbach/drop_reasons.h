@@ -17,7 +17,7 @@
     X(IPV4_CHECKSUM,     "ipv4_checksum",     "IPv4 header checksum is wrong") \
     X(IPV6_HEADER,       "ipv6_header",       "bad IPv6 version or payload length") \
     X(IPV6_EXTENSION,    "ipv6_extension",    "IPv6 extension headers malformed or nested too deep") \
-    X(FRAGMENT,          "fragment",          "fragment for a VIP (fragments are not balanced yet)") \
+    X(FRAGMENT,          "fragment",          "fragment for a VIP that could not be balanced") \
     X(TTL_EXPIRED,       "ttl_expired",       "TTL or hop limit was 0") \
     X(MARTIAN,           "martian",           "source or destination address that may not be forwarded") \
     X(L4_HEADER,         "l4_header",         "TCP or UDP header cut short or with lying lengths") \
@@ -29,7 +29,30 @@
     X(OVERSIZE,          "oversize",          "does not fit the link once encapsulated") \
     X(NO_HEADROOM,       "no_headroom",       "no room in front of the packet for the tunnel header") \
     X(TX_FULL,           "tx_full",           "the transmit queue did not take it") \
-    X(PUNT_FULL,         "punt_full",         "the punt port did not take it")
+    X(PUNT_FULL,         "punt_full",         "the punt port did not take it") \
+    X(BROADCAST,         "broadcast",         "for a VIP, but sent to a link-layer broadcast or group address") \
+    X(UDP_LITE,          "udp_lite",          "UDP-Lite for a VIP, which is not balanced") \
+    X(FRAGMENT_NO_FIRST, "fragment_no_first", "fragment whose first one did not come in time") \
+    X(FRAGMENT_FULL,     "fragment_full",     "no room to remember or to hold a fragment") \
+    X(FRAGMENT_OVERLAP,  "fragment_overlap",  "fragment that overlaps another of its datagram, or is too short") \
+    X(ICMP_TYPE,         "icmp_type",         "ICMP message to a VIP that a balancer has no use for") \
+    X(ICMP_QUOTE,        "icmp_quote",        "ICMP error whose quoted packet is cut short or can't be read") \
+    X(ICMP_NO_FLOW,      "icmp_no_flow",      "ICMP error about a packet that no service sent") \
+    X(ICMP_CHECKSUM,     "icmp_checksum",     "ICMP checksum is wrong") \
+    X(ICMP_LIMIT,        "icmp_limit",        "ICMP above its rate limit") \
+    X(ICMP_MTU,          "icmp_mtu",          "packet-too-big message with an MTU below the floor") \
+    X(ECHO,              "echo",              "echo request to a VIP; the setting is to drop them") \
+    X(DENIED,            "denied",            "source address is denied by the service") \
+    X(LIMIT_NEW_FLOWS,   "limit_new_flows",   "new flow above the rate that the service allows") \
+    X(LIMIT_FLOWS,       "limit_flows",       "new flow above the number that the service allows") \
+    X(PUNT_LIMIT,        "punt_limit",        "for the kernel, above the rate limit of that way") \
+    X(NAT_NO_SESSION,    "nat_no_session",    "answer of a backend that belongs to no known flow") \
+    X(NAT_PORTS,         "nat_ports",         "no source port was free for a new flow") \
+    X(NAT_PROTOCOL,      "nat_protocol",      "packet that address translation can't carry") \
+    X(RESET,             "reset",             "flow of a backend whose drain ends by reset; both ends were told") \
+    X(LINK_DOWN,         "link_down",         "the backend's port has no link") \
+    X(OWN_TUNNEL,        "own_tunnel",        "tunnel packet to this balancer that is not its to open") \
+    X(NO_MBUF,           "no_mbuf",           "no buffer was free for a copy or an answer")
 /* clang-format on */
 
 #define HB_DROP_ENUM(id, name, text) HB_DROP_##id,

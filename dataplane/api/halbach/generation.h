@@ -11,6 +11,9 @@
  *                pools      count * struct hb_pool_record       a service names one by index
  *                backends   count * struct hb_backend_record    sorted by id, ids unique
  *                tables     count * struct hb_table_record      a pool names one by index
+ *                prefixes   count * struct hb_prefix_record     sorted by list, then address
+ *                quic       count * struct hb_quic_record       a service names a run of them
+ *                sources    count * struct hb_source_record     a pool names a run of them
  *                slots      the bodies of the carried tables: see struct hb_table_record
  *
  * Every section starts at a multiple of HB_SECTION_ALIGN; gaps are zero. Offsets count from the
@@ -36,7 +39,7 @@
 #include "halbach/types.h"
 
 #define HB_GENERATION_MAGIC    UINT64_C(0x314e454748434c42) /* "BLCHGEN1", little-endian */
-#define HB_GENERATION_VERSION  2
+#define HB_GENERATION_VERSION  3
 #define HB_GENERATION_SIZE_MAX (UINT64_C(1) << 32)
 #define HB_SECTION_ALIGN       64
 #define HB_TABLE_SLOTS_MIN     7
@@ -50,6 +53,42 @@ struct hb_section {
     uint32_t count;
     uint32_t record_size; /* sizeof the record; another value is another version */
 };
+
+/* What becomes of echo requests to a VIP. */
+enum hb_echo {
+    HB_ECHO_ANSWER = 0, /* the balancer answers, whatever the backends do */
+    HB_ECHO_FORWARD =
+        1, /* to the backend of the slot of its addresses, by the VIP's first service */
+    HB_ECHO_DROP = 2,
+    HB_ECHOS,
+};
+
+/* The way to clients, for packets that go back to them through here (NAT). */
+struct hb_client_hop {
+    uint8_t size; /* of the Ethernet header, VLAN tag included; 0: no way is known */
+    uint8_t reserved;
+    uint16_t port; /* the dataplane's port to send on */
+    uint16_t mtu;  /* largest IP packet, bytes */
+    uint16_t reserved16;
+    uint8_t bytes[24]; /* the Ethernet header as it goes out */
+};
+_Static_assert(sizeof(struct hb_client_hop) == 32, "half a cache line");
+
+/* What holds for the whole balancer. Rates are of each worker; 0 means none. */
+struct hb_settings {
+    uint8_t icmp_source4[4];               /* of ICMP errors to IPv4 senders; 0: the VIP */
+    uint32_t icmp_rate;                    /* own ICMP messages a second */
+    uint8_t icmp_source6[HB_ADDRESS_SIZE]; /* the same for IPv6 */
+    uint32_t icmp_relay_rate;              /* ICMP errors about flows handed on, a second */
+    uint16_t mtu_floor4, mtu_floor6;       /* packet-too-big messages below are dropped; 0: none */
+    uint8_t echo;                          /* enum hb_echo */
+    uint8_t reserved[3];
+    uint32_t punt_rate;                 /* packets a second to the kernel; neighbour discovery and
+                                         * routing protocols have as many again */
+    struct hb_client_hop to_clients[2]; /* IPv4, IPv6 */
+    uint64_t reserved64[3];
+};
+_Static_assert(sizeof(struct hb_settings) == 128, "two cache lines, no padding");
 
 struct hb_generation_header {
     uint64_t magic;
@@ -68,9 +107,13 @@ struct hb_generation_header {
     struct hb_section pools;
     struct hb_section backends;
     struct hb_section tables;
-    uint64_t reserved[1]; /* 0 */
+    struct hb_section prefixes;
+    struct hb_section quic;
+    struct hb_section sources;
+    uint64_t reserved[3]; /* 0 */
+    struct hb_settings settings;
 };
-_Static_assert(sizeof(struct hb_generation_header) == 192, "three cache lines, no padding");
+_Static_assert(sizeof(struct hb_generation_header) == 384, "six cache lines, no padding");
 
 /* Which flows of a service get an entry in the flow cache. */
 enum hb_tracking {
@@ -80,19 +123,88 @@ enum hb_tracking {
     HB_TRACKINGS,
 };
 
-/* One VIP, protocol and port. (family, address, protocol, port) is unique in a generation. */
+/* What of a packet picks the slot of the lookup table. The flow cache goes by the 5-tuple always.
+ */
+enum hb_affinity {
+    HB_AFFINITY_FLOW = 0,        /* the 5-tuple */
+    HB_AFFINITY_SOURCE = 1,      /* the source's first `affinity_prefix` bits */
+    HB_AFFINITY_SOURCE_PORT = 2, /* these and the source port */
+    HB_AFFINITIES,
+};
+
+enum {
+    HB_SERVICE_DENY_OTHERS = 1u, /* sources that no prefix of its list matches are denied */
+};
+
+/*
+ * One VIP, protocol and port: an address or a prefix of addresses, and a port or a range of ports
+ * (0 to 65535: any). For a packet that several services match, the longest prefix decides, then the
+ * smallest range. Two of one protocol with equal prefixes may have ranges that lie within each
+ * other, not ranges that overlap in part.
+ */
 struct hb_service_record {
-    uint8_t address[HB_ADDRESS_SIZE];
-    hb_be16 port;
-    uint8_t protocol;  /* enum hb_protocol */
-    uint8_t family;    /* enum hb_family */
-    uint32_t id;       /* index of its counters, kept while the service is configured */
-    uint32_t pool;     /* index into pools */
-    uint32_t tracking; /* enum hb_tracking; HB_TRACKING_ALL if its pool bounds the load */
-    uint64_t reserved[4];
+    uint8_t address[HB_ADDRESS_SIZE]; /* bits behind the prefix are zero */
+    hb_be16 port;                     /* the first */
+    uint8_t protocol;                 /* enum hb_protocol */
+    uint8_t family;                   /* enum hb_family */
+    uint8_t prefix_length;            /* bits; 32 or 128: one address */
+    uint8_t affinity;                 /* enum hb_affinity */
+    uint8_t affinity_prefix;          /* bits; 0 with HB_AFFINITY_FLOW */
+    uint8_t quic_count;               /* connection id configurations; UDP only */
+    hb_be16 port_last;                /* equal to `port`: one port */
+    uint16_t mss_max;        /* SYNs are told to use no larger MSS, bytes; 0: as they are */
+    uint32_t id;             /* index of its counters, kept while the service is configured */
+    uint32_t pool;           /* index into pools */
+    uint32_t tracking;       /* enum hb_tracking; HB_TRACKING_ALL if its pool bounds the load */
+    uint32_t flags;          /* HB_SERVICE_... */
+    uint32_t prefix_list;    /* `list` of its prefix records; 0: all sources are allowed */
+    uint32_t quic_first;     /* index into quic */
+    uint32_t new_flows_rate; /* at most so many a second; 0: no limit */
+    uint64_t flows_max;      /* at most so many at a time; 0: no limit */
+    uint64_t reserved[8];
     char name[HB_NAME_SIZE];
 };
-_Static_assert(sizeof(struct hb_service_record) == 128, "two cache lines, no padding");
+_Static_assert(sizeof(struct hb_service_record) == 192, "three cache lines, no padding");
+
+static inline uint8_t hb_address_bits(uint8_t family)
+{
+    return family == HB_FAMILY_IPV4 ? 32 : 128;
+}
+
+/* One prefix of source addresses. The longest one of its list that matches decides. */
+struct hb_prefix_record {
+    uint8_t address[HB_ADDRESS_SIZE]; /* bits behind the prefix are zero */
+    uint32_t list;                    /* 1 on */
+    uint8_t family;                   /* enum hb_family */
+    uint8_t length;                   /* bits */
+    uint8_t allow;                    /* 1: allow, 0: deny */
+    uint8_t reserved[5];
+    uint32_t reserved32;
+};
+_Static_assert(sizeof(struct hb_prefix_record) == 32, "two to a cache line");
+
+/* How the connection ids of a QUIC service name their backend (QUIC-LB: draft-ietf-quic-load-
+ * balancers): one configuration, told from others of the service by the id's first three bits. */
+struct hb_quic_record {
+    uint8_t config_id;        /* 0 to 6 */
+    uint8_t server_id_length; /* bytes, 1 to 15: that of the backends' ids */
+    uint8_t nonce_length;     /* bytes, 4 to 18; both together at most 19 */
+    uint8_t encrypted;        /* 1: by `key`; 0: plaintext, `key` is zero */
+    uint32_t reserved;
+    uint8_t key[16]; /* AES-128 */
+    uint64_t reserved64;
+};
+_Static_assert(sizeof(struct hb_quic_record) == 32, "two to a cache line");
+
+/* Addresses and ports that full NAT takes for its connections to the backends of a pool. */
+struct hb_source_record {
+    uint8_t address[HB_ADDRESS_SIZE];
+    uint8_t family; /* enum hb_family */
+    uint8_t reserved[3];
+    uint16_t port_first, port_last; /* host byte order */
+    uint64_t reserved64;
+};
+_Static_assert(sizeof(struct hb_source_record) == 32, "two to a cache line");
 
 /*
  * Bounded load. With `bounded_load` above 0 no backend may have many more flows than its part. Each
@@ -109,14 +221,22 @@ _Static_assert(sizeof(struct hb_service_record) == 128, "two cache lines, no pad
  * an ACK. An owner's weight of 0 counts as 1. (V. Mirrokni, M. Thorup, M. Zadimoghaddam,
  * "Consistent Hashing with Bounded Loads", SODA 2018.)
  */
+enum {
+    /* Takes no new flows: they are dropped (no_backend). Flows that have an entry and TCP flows
+     * that began before go on, by entry and by table. */
+    HB_POOL_CLOSED = 1u,
+};
+
 struct hb_pool_record {
     uint32_t table; /* index into tables, or HB_POOL_NO_TABLE: no usable backend, drop */
-    uint32_t flags; /* 0 */
+    uint32_t flags; /* HB_POOL_... */
     uint8_t owners[HB_DIGEST_SIZE]; /* digest of the slots' owners by identity, not by id: what is
                                      * compared over a fleet. The dataplane only keeps it */
     uint32_t bounded_load;          /* 0: no bound; else how far above its part a backend may go */
+    uint32_t sources_first;         /* index into sources; full NAT only */
+    uint32_t sources_count;
     uint32_t reserved32;
-    uint64_t reserved[4];
+    uint64_t reserved[3];
     char name[HB_NAME_SIZE];
 };
 _Static_assert(sizeof(struct hb_pool_record) == 128, "two cache lines, no padding");
@@ -127,10 +247,21 @@ enum hb_backend_use {
     HB_BACKEND_ACTIVE = 1,   /* flows that have an entry stay */
     HB_BACKEND_DRAINING = 2, /* the same; counted and shown apart */
     HB_BACKEND_DOWN = 3,     /* flows that have an entry are selected anew */
+    HB_BACKEND_RESET = 4,    /* TCP flows that have an entry end at their next packet: both ends get
+                              * a reset; others are selected anew */
 };
 
 enum hb_forwarding {
     HB_FORWARDING_IPIP = 1, /* RFC 2003, RFC 2473, RFC 4213: the outer family follows the backend */
+    HB_FORWARDING_GUE = 2,  /* variant 0: UDP, then four bytes (draft-ietf-intarea-gue) */
+    HB_FORWARDING_GUE1 = 3, /* variant 1: UDP, then the packet */
+    HB_FORWARDING_GRE = 4,  /* RFC 2784, no options */
+    HB_FORWARDING_VXLAN = 5, /* RFC 7348 */
+    HB_FORWARDING_L2 = 6,    /* the backend's MAC address, the packet as it came */
+    HB_FORWARDING_L3DSR = 7, /* destination becomes the backend, its DSCP names the VIP */
+    HB_FORWARDING_NAT = 8,   /* destination becomes the backend; answers come back through here */
+    HB_FORWARDING_FULL_NAT = 9, /* the source becomes one of the pool's as well */
+    HB_FORWARDINGS,
 };
 
 #define HB_REWRITE_BYTES 96
@@ -140,7 +271,22 @@ enum hb_forwarding {
  * `l2_size` bytes, then the tunnel header) in front of the inner packet and patches what depends on
  * the packet: lengths, TOS or traffic class, DF, protocol (4 or 41), the IPv4 checksum. Fields that
  * are patched hold zero; the TTL is as it goes out.
+ *
+ * Modes without a tunnel (L2, L3DSR, NAT, full NAT) have the Ethernet header alone in `bytes` up to
+ * `size`; behind it, where the packet gets a new destination, stands the backend's address (4 or 16
+ * bytes).
  */
+enum {
+    HB_REWRITE_UDP_CHECKSUM = 1u, /* of GUE and VXLAN over IPv4; over IPv6 always unless the next */
+    HB_REWRITE_NO_UDP_CHECKSUM6 = 2u, /* zero over IPv6 (RFC 6935) */
+    HB_REWRITE_FRAGMENT_OUTER =
+        4u, /* an IPv4 packet without DF that does not fit: the tunnel packet
+             * goes in fragments; without either flag it is dropped */
+    HB_REWRITE_FRAGMENT_INNER = 8u, /* each fragment of the packet goes in a tunnel packet */
+    HB_REWRITE_PROXY_V2 = 16u,      /* full NAT: a PROXY header before a connection's first byte */
+    HB_REWRITE_TCP_OPTION = 32u,    /* full NAT: the client's address as a TCP option */
+};
+
 struct hb_rewrite {
     uint8_t size;    /* bytes to prepend, the Ethernet header included */
     uint8_t l2_size; /* of which Ethernet and VLAN */
@@ -148,8 +294,16 @@ struct hb_rewrite {
     uint8_t forwarding;
     uint16_t port;      /* the dataplane's port to send on */
     uint16_t inner_max; /* largest inner packet, bytes, that fits the link */
+    uint8_t flags;      /* HB_REWRITE_... */
+    uint8_t
+        spread;   /* so many low bits of the outer source are taken from the flow's hash; 0: none */
+    uint8_t dscp; /* of L3DSR */
+    uint8_t reserved;
+    hb_be16 nat_port; /* of the backend, for NAT and full NAT; 0: the service's */
+    uint16_t reserved16;
     uint8_t bytes[HB_REWRITE_BYTES];
 };
+_Static_assert(sizeof(struct hb_rewrite) == 112, "no padding");
 
 struct hb_backend_record {
     uint32_t id; /* 1 to HB_BACKENDS_MAX */
@@ -161,7 +315,9 @@ struct hb_backend_record {
     uint8_t address[HB_ADDRESS_SIZE];
     struct hb_rewrite rewrite; /* size 0 only when `use` is HB_BACKEND_DOWN and no slot names it */
     char name[HB_NAME_SIZE];
-    uint64_t reserved[7];
+    uint8_t server_id[15]; /* for connection ids of QUIC; the rest is zero */
+    uint8_t server_id_length;
+    uint64_t reserved[4];
 };
 _Static_assert(sizeof(struct hb_backend_record) == 256, "four cache lines, no padding");
 
@@ -250,8 +406,12 @@ static inline bool hb_slot_is_unsettled(const uint64_t *unsettled, uint32_t slot
     X(CHECKSUM,         "the checksum does not match the contents") \
     X(SECTION,          "a section lies outside the blob, is misaligned or has too many records") \
     X(NAME,             "a name is empty or not terminated") \
-    X(SERVICE,          "a service record has a bad family, protocol, port, id or flag") \
-    X(SERVICE_DUPLICATE,"two services share an address, protocol and port") \
+    X(SETTINGS,         "the settings of the header are out of range") \
+    X(SERVICE,          "a service record has a bad family, address, protocol, port, id, affinity or flag") \
+    X(SERVICE_DUPLICATE,"two services share an address, protocol and port, or overlap in part") \
+    X(PREFIX,           "a prefix record has a bad list, address, length or order, or no list has the name") \
+    X(QUIC,             "a QUIC record has bad lengths or a bad id, or a service names one that is not there") \
+    X(SOURCE,           "a source record has a bad address or ports, or a pool names one that is not there") \
     X(POOL_INDEX,       "a record names a pool that is not there") \
     X(BACKEND,          "a backend record has a bad id, family, use or order") \
     X(REWRITE,          "a rewrite has a bad size, port or header") \

@@ -30,7 +30,7 @@
 #include "halbach/types.h"
 
 #define HB_PROTOCOL_MAGIC   UINT32_C(0x504c4248) /* "HBLP", little-endian */
-#define HB_PROTOCOL_VERSION 2
+#define HB_PROTOCOL_VERSION 3
 #define HB_DATAPLANE_SOCKET "/run/halbach/dataplane.sock"
 #define HB_MESSAGE_MAX      8192 /* bytes; the largest message of any type */
 #define HB_TEXT_SIZE        256

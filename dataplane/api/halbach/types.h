@@ -26,6 +26,7 @@ enum hb_family {
 enum hb_protocol {
     HB_PROTOCOL_TCP = 6,
     HB_PROTOCOL_UDP = 17,
+    HB_PROTOCOL_SCTP = 132, /* ports alone are read; everything behind them is the ends' business */
 };
 
 /* An IPv4 address stands in the first four bytes and the other twelve are zero. The family is
@@ -46,6 +47,11 @@ enum hb_protocol {
 #define HB_POOLS_MAX   4096
 #define HB_WORKERS_MAX 128
 #define HB_PORTS_MAX   32
+
+/* Of a generation, all lists together. */
+#define HB_PREFIXES_MAX 262144
+#define HB_QUIC_MAX     1024
+#define HB_SOURCES_MAX  1024
 
 /* Content address of a lookup table: XXH3, 128 bits, over all of its columns. */
 #define HB_DIGEST_SIZE 16
