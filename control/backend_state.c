@@ -140,7 +140,9 @@ bool hb_backend_takes_new_flows(const struct hb_backend_state *state, uint32_t w
 
 enum hb_backend_use hb_backend_use_of(const struct hb_backend_state *state)
 {
-    if (state->disabled || state->health == HB_BACKEND_FAILED)
+    if (state->disabled)
+        return state->reset ? HB_BACKEND_RESET : HB_BACKEND_DOWN;
+    if (state->health == HB_BACKEND_FAILED)
         return HB_BACKEND_DOWN;
     return state->draining ? HB_BACKEND_DRAINING : HB_BACKEND_ACTIVE;
 }

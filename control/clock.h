@@ -23,4 +23,13 @@ static inline uint64_t hb_now_unix(void)
     return (uint64_t)time(NULL);
 }
 
+/* The same in milliseconds. */
+static inline uint64_t hb_now_unix_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 #endif

@@ -44,8 +44,7 @@ static void send_if_due(struct hb_control *control)
 static void log_pool(const struct hb_model_pool *pool)
 {
     if (pool->owner == NULL)
-        hb_log(HB_LOG_WARNING,
-               "pool %s: no backend is usable; packets for it are dropped (no_backend)",
+        hb_log(HB_LOG_WARNING, "pool %s: it has no table; all its packets are dropped (no_backend)",
                pool->name);
     else if (pool->change.any)
         hb_log(HB_LOG_INFO, "pool %s: %u usable, moved %u slots (ideal %u, collateral %u)",
@@ -55,11 +54,45 @@ static void log_pool(const struct hb_model_pool *pool)
         hb_log(HB_LOG_INFO, "pool %s: %u usable", pool->name, pool->usable);
 }
 
+/* Loudly: in these modes an operator should look. */
+static void tell_mode(struct hb_model_pool *pool)
+{
+    const struct hb_pool_strength *strength = &pool->strength;
+
+    if (pool->mode == pool->told_mode)
+        return;
+    pool->told_mode = pool->mode;
+    if (pool->mode == HB_POOL_MODE_PANIC)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: panic: %u of %u backends are usable; all of them are used, whatever their "
+               "checks say",
+               pool->name, strength->usable, strength->wanted);
+    else if (pool->mode == HB_POOL_MODE_BACKUP)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: %u of %u backends are usable and %u is the minimum; the backup pool %s "
+               "serves",
+               pool->name, strength->usable, strength->wanted, strength->minimum,
+               pool->failure.backup);
+    else if (pool->mode == HB_POOL_MODE_CLOSED)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: closed: %u of %u backends are usable and %u is the minimum; new flows are "
+               "dropped (no_backend)%s",
+               pool->name, strength->usable, strength->wanted, strength->minimum,
+               pool->owner != NULL ? ", established ones go on" : "");
+    else if (pool->mode == HB_POOL_MODE_LEAVING)
+        hb_log(HB_LOG_NOTICE, "pool %s: removed backends serve until a new one is usable",
+               pool->name);
+    else
+        hb_log(HB_LOG_NOTICE, "pool %s: its own backends serve: %u of %u", pool->name,
+               strength->usable, strength->wanted);
+}
+
 static void note_changes(struct hb_control *control)
 {
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_pool *pool = &control->model->pools[p];
 
+        tell_mode(pool);
         if (!pool->changed)
             continue;
         pool->change.generation = control->publication.wanted;
@@ -92,11 +125,13 @@ void hb_control_publish(struct hb_control *control)
     int error;
 
     event_del(control->publish_timer);
+    hb_control_schedule(control);
     /* Without ports nothing can be forwarded, and nobody would take a generation. */
     if (!control->started || !control->dataplane.ever_connected)
         return;
     hb_plan_clear(&control->plan);
     note_unused(control);
+    control->model->now_ms = hb_now_ms();
     error = hb_reconcile(control->model, ports, &control->plan, problem, sizeof(problem));
     if (error != 0)
         snprintf(problem, sizeof(problem), "not enough memory to build a generation");
@@ -110,6 +145,7 @@ void hb_control_publish(struct hb_control *control)
     note_changes(control);
     hb_control_save_slots(control);
     send_if_due(control);
+    hb_control_schedule(control); /* slow starts may have begun */
 }
 
 void hb_control_changed(struct hb_control *control)

@@ -106,6 +106,7 @@ struct hb_model_pool {
     uint8_t owners[HB_DIGEST_SIZE];
     uint32_t usable; /* members that take new flows: those in the table, none of a closed pool */
     enum hb_pool_mode mode;
+    enum hb_pool_mode told_mode; /* in the log */
     struct hb_pool_strength strength;
     struct hb_pool_change change;
     bool changed;                       /* in the last reconcile */
@@ -206,6 +207,19 @@ void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t 
 /* When the next thing happens by itself: a drain's deadline or a step of a slow start; UINT64_MAX:
  * nothing will. */
 uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms);
+
+/* Deadlines are moments of the calendar; this says where they are on the clock of `now_ms`. After
+ * the state file was taken over. */
+void hb_model_set_deadlines(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms);
+
+/* Does what a drain's deadline asks for, once it has passed; `flows` are those that are left.
+ * Returns whether it has just passed. */
+bool hb_backend_deadline(struct hb_model_backend *backend, uint64_t flows, uint64_t now_ms);
+
+/* Slots whose previous owner a backend is: established TCP flows without an entry may go there. */
+uint32_t hb_pool_remembered_slots(const struct hb_model_pool *pool, uint32_t id);
+/* Whether the pool has a service whose TCP flows need no entry (tracking: changed). */
+bool hb_model_tracks_changed(const struct hb_model *model, const struct hb_model_pool *pool);
 
 /* Keys of the id registries: "web 198.51.100.11", "tcp 192.0.2.10 80". Into HB_ID_KEY_SIZE bytes.
  */

@@ -327,6 +327,7 @@ static void take_table(struct hb_model_pool *pool, struct hb_model_pool *old)
     memset(&old->history, 0, sizeof(old->history));
     pool->usable = old->usable;
     pool->mode = old->mode;
+    pool->told_mode = old->told_mode;
     pool->change = old->change;
     memcpy(pool->digest, old->digest, sizeof(pool->digest));
     memcpy(pool->owners, old->owners, sizeof(pool->owners));

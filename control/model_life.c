@@ -105,7 +105,9 @@ uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms)
             const struct hb_model_backend *backend = pool->backends[b];
             uint64_t at = UINT64_MAX;
 
-            if (backend->ramp_since_ms != 0)
+            /* One that is over waits for a reconcile, not for time. */
+            if (backend->ramp_since_ms != 0 &&
+                now_ms < backend->ramp_since_ms + pool->slow_start_ms)
                 at = now_ms +
                      hb_ramp_next_step(now_ms - backend->ramp_since_ms, pool->slow_start_ms);
             next = at < next ? at : next;
@@ -115,4 +117,54 @@ uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms)
         }
     }
     return next;
+}
+
+/* --- drains --- */
+
+void hb_model_set_deadlines(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms)
+{
+    for (uint32_t p = 0; p < model->pools_count; p++) {
+        for (uint32_t b = 0; b < model->pools[p].backends_count; b++) {
+            struct hb_drain *drain = &model->pools[p].backends[b]->drain;
+            uint64_t at = drain->deadline_unix_ms;
+
+            if (at != 0)
+                drain->deadline_ms = at > now_unix_ms ? now_ms + (at - now_unix_ms) : now_ms;
+        }
+    }
+}
+
+bool hb_backend_deadline(struct hb_model_backend *backend, uint64_t flows, uint64_t now_ms)
+{
+    struct hb_drain *drain = &backend->drain;
+
+    if (!backend->state.draining || drain->overdue || drain->deadline_ms == 0 ||
+        now_ms < drain->deadline_ms)
+        return false;
+    drain->overdue = true;
+    if (drain->at_deadline == HB_AT_DEADLINE_KEEP)
+        return true;
+    drain->forced = flows;
+    backend->state.reset = drain->at_deadline == HB_AT_DEADLINE_RESET;
+    hb_backend_state_apply(&backend->state, HB_EVENT_DEADLINE, 1, 1, now_ms, now_ms);
+    return true;
+}
+
+uint32_t hb_pool_remembered_slots(const struct hb_model_pool *pool, uint32_t id)
+{
+    uint32_t count = 0;
+
+    for (uint32_t slot = 0; pool->history.previous != NULL && slot < pool->history.slots; slot++)
+        count += pool->history.previous[slot] == id;
+    return count;
+}
+
+bool hb_model_tracks_changed(const struct hb_model *model, const struct hb_model_pool *pool)
+{
+    for (uint32_t s = 0; s < model->services_count; s++) {
+        if (&model->pools[model->services[s].pool] == pool &&
+            model->services[s].tracking == HB_TRACKING_CHANGED)
+            return true;
+    }
+    return false;
 }

@@ -61,7 +61,8 @@ static void settle_leaving(struct hb_model *model, struct hb_model_pool *pool)
  * set up must stay. */
 static enum hb_backend_use use_of(const struct hb_model_backend *backend)
 {
-    if (backend->rewrite.size == 0 || backend->state.health == HB_BACKEND_UNKNOWN)
+    if (backend->rewrite.size == 0 ||
+        (backend->state.health == HB_BACKEND_UNKNOWN && !backend->state.disabled))
         return HB_BACKEND_DOWN;
     if (backend->stands && backend->state.health == HB_BACKEND_FAILED)
         return HB_BACKEND_ACTIVE;
@@ -240,6 +241,8 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
 
         record->table = plan_table(plan, pool);
         record->bounded_load = pool->bounded_load;
+        if (pool->mode == HB_POOL_MODE_CLOSED && pool->owner != NULL)
+            record->flags = HB_POOL_CLOSED;
         memcpy(record->owners, pool->owners, sizeof(record->owners));
         memcpy(record->name, pool->name, sizeof(record->name));
         for (uint32_t b = 0; b < pool->backends_count; b++)
