@@ -29,8 +29,9 @@ json_t *hb_json_drain(const struct hb_control *control, const struct hb_model_po
     json_object_set_new(object, "estimate_s",
                         estimate == HB_DRAIN_ENDLESS ? json_null()
                                                      : json_integer((json_int_t)estimate));
-    json_object_set_new(object, "remembered_slots",
-                        json_integer(changed ? hb_pool_remembered_slots(pool, backend->id) : 0));
+    json_object_set_new(
+        object, "remembered_slots",
+        json_integer(changed ? backend->slots + hb_pool_remembered_slots(pool, backend->id) : 0));
     json_object_set_new(object, "at_deadline",
                         deadline ? json_string(hb_at_deadline_name(drain->at_deadline))
                                  : json_null());

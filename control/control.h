@@ -149,13 +149,16 @@ void hb_control_schedule(struct hb_control *control);
 void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context);
 /* Every second: notes how the flows of drains go, and says when the last one has ended. */
 void hb_control_watch_drains(struct hb_control *control);
-/* No packet goes there any more. Flows are left or not as far as anybody can tell who sees the flow caches; TCP flows that need no entry (tracking: changed) may
- * be there until no slot remembers the backend. A disabled backend gets none whatever is left. */
+/* No packet goes there any more, as far as anybody can tell. A disabled backend gets none, whatever
+ * is left; else no flow has an entry. TCP flows that need none (tracking: changed) are gone when no
+ * slot leads there any more, or no packet has come for as long as a flow may be idle. */
 bool hb_control_is_drained(const struct hb_control *control, const struct hb_model_pool *pool,
                            const struct hb_model_backend *backend);
 
 /* --- control_settle.c --- */
 
+/* What a flow may be idle for before it is taken for gone, ms. */
+uint32_t hb_control_idle_ms(const struct hb_control *control);
 /* Every second: asks which unsettled slots have settled, when it is time to. */
 void hb_control_settle(struct hb_control *control);
 

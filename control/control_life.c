@@ -87,23 +87,38 @@ bool hb_control_is_drained(const struct hb_control *control, const struct hb_mod
         return false;
     if (backend->state.disabled) /* entries that name it decide for no packet */
         return true;
-    return hb_control_backend_flows(control, backend->id) == 0 &&
-           (!hb_model_tracks_changed(control->model, pool) ||
-            hb_pool_remembered_slots(pool, backend->id) == 0);
+    if (hb_control_backend_flows(control, backend->id) != 0)
+        return false;
+    return !hb_model_tracks_changed(control->model, pool) ||
+           (backend->slots == 0 && hb_pool_remembered_slots(pool, backend->id) == 0) ||
+           (backend->drain.quiet_since_ms != 0 &&
+            hb_now_ms() - backend->drain.quiet_since_ms >= hb_control_idle_ms(control));
+}
+
+/* Since when no packet has come. */
+static void watch_packets(struct hb_control *control, struct hb_model_backend *backend,
+                          uint64_t now_ms)
+{
+    struct hb_drain *drain = &backend->drain;
+    uint64_t packets = hb_control_backend_counts(control, backend).packets;
+
+    if (drain->quiet_since_ms == 0 || packets != drain->packets)
+        drain->quiet_since_ms = now_ms;
+    drain->packets = packets;
 }
 
 static void watch_drain(struct hb_control *control, const struct hb_model_pool *pool,
                         struct hb_model_backend *backend, uint64_t now_ms)
 {
-    bool drained = hb_control_is_drained(control, pool, backend);
+    bool drained;
 
+    watch_packets(control, backend, now_ms);
+    drained = hb_control_is_drained(control, pool, backend);
     if (hb_publication_in_sync(&control->publication))
         hb_drain_observe(&backend->drain, hb_control_backend_flows(control, backend->id), now_ms);
     if (drained && !backend->drain.drained)
-        hb_log(HB_LOG_NOTICE,
-               "pool %s: backend %s (%s) is drained after %" PRIu64 " s",
-               pool->name, backend->name, backend->identity,
-               (now_ms - backend->state.drain_since_ms) / 1000);
+        hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s) is drained after %" PRIu64 " s", pool->name,
+               backend->name, backend->identity, (now_ms - backend->state.drain_since_ms) / 1000);
     backend->drain.drained = drained;
 }
 

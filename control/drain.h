@@ -36,6 +36,9 @@ struct hb_drain {
     bool overdue;    /* the deadline has passed */
     bool drained;    /* no flow is left; said once */
 
+    uint64_t packets; /* counted for it at the last look */
+    uint64_t quiet_since_ms;
+
     /* How the number of flows went. */
     uint64_t sample[HB_DRAIN_SAMPLES];
     uint64_t sampled_ms[HB_DRAIN_SAMPLES];
