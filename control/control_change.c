@@ -130,7 +130,7 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     }
     hb_model_release_unused(model);
     hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
-    hb_model_set_deadlines(model, hb_now_ms(), hb_now_unix_ms());
+    hb_model_set_clock(model, hb_now_ms(), hb_now_unix_ms());
     take_over_slots(control, blob);
     hb_config_free(control->first_config);
     control->first_config = NULL;

@@ -132,6 +132,7 @@ void hb_control_publish(struct hb_control *control)
     hb_plan_clear(&control->plan);
     note_unused(control);
     control->model->now_ms = hb_now_ms();
+    control->model->now_unix_ms = hb_now_unix_ms();
     error = hb_reconcile(control->model, ports, &control->plan, problem, sizeof(problem));
     if (error != 0)
         snprintf(problem, sizeof(problem), "not enough memory to build a generation");

@@ -65,8 +65,9 @@ struct hb_model_backend {
 
     /* Slow start, see hb_model_ramp(). */
     bool was_usable;
-    bool ramps;             /* the next time it becomes usable it starts slowly */
-    uint64_t ramp_since_ms; /* 0: it is in none */
+    bool ramps;                  /* the next time it becomes usable it starts slowly */
+    uint64_t ramp_since_ms;      /* 0: it is in none */
+    uint64_t ramp_since_unix_ms; /* the same moment in the calendar */
 
     /* Of control's wiring. */
     struct hb_probe *probe;
@@ -141,7 +142,7 @@ struct hb_model {
     struct hb_address tunnel_source, tunnel_source6;
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_maintenance_config maintenance;
-    uint64_t now_ms; /* of the next reconcile; set by the owner */
+    uint64_t now_ms, now_unix_ms; /* of the next reconcile; set by the owner */
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;
 
@@ -208,9 +209,9 @@ void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t 
  * nothing will. */
 uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms);
 
-/* Deadlines are moments of the calendar; this says where they are on the clock of `now_ms`. After
- * the state file was taken over. */
-void hb_model_set_deadlines(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms);
+/* Deadlines and the beginnings of slow starts are moments of the calendar; this says where they are
+ * on the clock of `now_ms`. After the state file was taken over. */
+void hb_model_set_clock(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms);
 
 /* Does what a drain's deadline asks for, once it has passed; `flows` are those that are left.
  * Returns whether it has just passed. */

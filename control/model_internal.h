@@ -26,7 +26,7 @@ bool hb_backend_differs(const struct hb_model_backend *backend,
 
 /* model_life.c, for reconcile.c: starts and ends slow starts, when it is known who stands in the
  * table. */
-void hb_pool_follow_ramps(struct hb_model_pool *pool, uint64_t now_ms);
+void hb_pool_follow_ramps(const struct hb_model *model, struct hb_model_pool *pool);
 /* Progress as struct hb_table_entry has it. */
 uint32_t hb_backend_ramp(const struct hb_model_pool *pool, const struct hb_model_backend *backend,
                          uint64_t now_ms);

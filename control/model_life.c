@@ -47,9 +47,10 @@ void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t 
 
 /* Notes whether a member has come into service, or left it. That it cannot be forwarded to for a
  * while is neither: its server kept its caches. */
-static void follow_service(const struct hb_model_pool *pool, struct hb_model_backend *backend,
-                           uint64_t now_ms)
+static void follow_service(const struct hb_model *model, const struct hb_model_pool *pool,
+                           struct hb_model_backend *backend)
 {
+    uint64_t now_ms = model->now_ms;
     bool in_service = hb_backend_takes_new_flows(&backend->state, backend->weight);
 
     if (!in_service) {
@@ -58,6 +59,7 @@ static void follow_service(const struct hb_model_pool *pool, struct hb_model_bac
         backend->ramp_since_ms = 0;
     } else if (!backend->was_usable && backend->ramps && !backend->backup) {
         backend->ramp_since_ms = now_ms;
+        backend->ramp_since_unix_ms = model->now_unix_ms;
     }
     backend->was_usable = in_service;
     if (pool->slow_start_ms == 0 ||
@@ -65,14 +67,14 @@ static void follow_service(const struct hb_model_pool *pool, struct hb_model_bac
         backend->ramp_since_ms = 0;
 }
 
-void hb_pool_follow_ramps(struct hb_model_pool *pool, uint64_t now_ms)
+void hb_pool_follow_ramps(const struct hb_model *model, struct hb_model_pool *pool)
 {
     bool base = false;
 
     for (uint32_t b = 0; b < pool->backends_count; b++) {
         struct hb_model_backend *backend = pool->backends[b];
 
-        follow_service(pool, backend, now_ms);
+        follow_service(model, pool, backend);
         base = base || (backend->stands && backend->ramp_since_ms == 0);
     }
     /* Where nobody else serves, the newcomers have all of it. */
@@ -121,15 +123,25 @@ uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms)
 
 /* --- drains --- */
 
-void hb_model_set_deadlines(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms)
+/* At the least 1, since 0 means none. */
+static uint64_t moment_ago(uint64_t ago_ms, uint64_t now_ms)
+{
+    return ago_ms < now_ms ? now_ms - ago_ms : 1;
+}
+
+void hb_model_set_clock(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms)
 {
     for (uint32_t p = 0; p < model->pools_count; p++) {
         for (uint32_t b = 0; b < model->pools[p].backends_count; b++) {
-            struct hb_drain *drain = &model->pools[p].backends[b]->drain;
-            uint64_t at = drain->deadline_unix_ms;
+            struct hb_model_backend *backend = model->pools[p].backends[b];
+            uint64_t at = backend->drain.deadline_unix_ms, begin = backend->ramp_since_unix_ms;
 
             if (at != 0)
-                drain->deadline_ms = at > now_unix_ms ? now_ms + (at - now_unix_ms) : now_ms;
+                backend->drain.deadline_ms =
+                    at > now_unix_ms ? now_ms + (at - now_unix_ms) : now_ms;
+            if (begin != 0)
+                backend->ramp_since_ms =
+                    moment_ago(now_unix_ms > begin ? now_unix_ms - begin : 0, now_ms);
         }
     }
 }

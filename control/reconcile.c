@@ -116,7 +116,7 @@ static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
     settle_leaving(model, pool);
     if (apply_policy(pool) != 0 || hb_pool_table_forget(pool) != 0)
         return -ENOMEM;
-    hb_pool_follow_ramps(pool, model->now_ms);
+    hb_pool_follow_ramps(model, pool);
     input = hb_table_input_new(&kind, pool->backends_count);
     if (input == NULL)
         return -ENOMEM;

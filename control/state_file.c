@@ -64,9 +64,9 @@ static json_t *backend_to_json(const struct hb_state_backend *backend)
         json_object_set_new(object, "in_panic", json_true());
     if (backend->weight_is_set)
         json_object_set_new(object, "weight", json_integer(backend->weight));
-    if (backend->ramp_since_unix != 0)
-        json_object_set_new(object, "ramp_since_unix",
-                            json_integer((json_int_t)backend->ramp_since_unix));
+    if (backend->ramp_since_unix_ms != 0)
+        json_object_set_new(object, "ramp_since_unix_ms",
+                            json_integer((json_int_t)backend->ramp_since_unix_ms));
     return object;
 }
 
@@ -241,8 +241,8 @@ static bool read_share(const json_t *object, struct hb_state_backend *backend)
     if (backend->weight_is_set && !read_number(object, "weight", UINT16_MAX, &weight))
         return false;
     backend->weight = (uint32_t)weight;
-    return json_object_get(object, "ramp_since_unix") == NULL ||
-           read_number(object, "ramp_since_unix", INT64_MAX, &backend->ramp_since_unix);
+    return json_object_get(object, "ramp_since_unix_ms") == NULL ||
+           read_number(object, "ramp_since_unix_ms", INT64_MAX, &backend->ramp_since_unix_ms);
 }
 
 static bool read_backend(const json_t *object, struct hb_state_backend *backend)

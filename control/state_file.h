@@ -36,7 +36,7 @@ struct hb_state_backend {
     bool in_panic;             /* it is down and serves all the same */
     bool weight_is_set;        /* by an operator */
     uint32_t weight;
-    uint64_t ramp_since_unix; /* seconds; 0: it is in no slow start */
+    uint64_t ramp_since_unix_ms; /* 0: it is in no slow start */
 };
 
 struct hb_state_service {

@@ -241,17 +241,16 @@ static void take_over_drain(const struct hb_health_config *health, struct hb_mod
 }
 
 /* An operator's weight, and a slow start that is under way. Who is up and in none has done it. */
-static void take_over_share(struct hb_model_backend *backend, const struct hb_state_backend *known,
-                            uint64_t now_ms, uint64_t now_unix)
+static void take_over_share(struct hb_model_backend *backend, const struct hb_state_backend *known)
 {
     if (known == NULL)
         return;
     if (known->weight_is_set)
         hb_backend_set_weight(backend, true, known->weight);
-    if (known->ramp_since_unix == 0 || backend->state.health != HB_BACKEND_UP)
+    if (known->ramp_since_unix_ms == 0 || backend->state.health != HB_BACKEND_UP)
         return;
     backend->was_usable = true;
-    backend->ramp_since_ms = monotonic_of(known->ramp_since_unix, now_ms, now_unix);
+    backend->ramp_since_unix_ms = known->ramp_since_unix_ms; /* hb_model_set_clock() follows */
 }
 
 void hb_take_over_backends(struct hb_model *model, const void *blob, const struct hb_state *state,
@@ -268,7 +267,7 @@ void hb_take_over_backends(struct hb_model *model, const void *blob, const struc
             take_over_health(&pool->health, backend, record, known, now_ms, now_unix);
             if (drains) {
                 take_over_drain(&pool->health, backend, record, known, now_ms, now_unix);
-                take_over_share(backend, known, now_ms, now_unix);
+                take_over_share(backend, known);
             }
             if (record != NULL && record->rewrite.size > 0 && backend->rewrite.size == 0)
                 backend->rewrite = record->rewrite;
@@ -313,7 +312,7 @@ static void describe_backend(struct member member, uint64_t now_ms, uint64_t now
             now_unix - (now_ms - member.backend->state.health_since_ms) / 1000;
     known->draining = member.backend->state.draining;
     if (member.backend->ramp_since_ms != 0)
-        known->ramp_since_unix = now_unix - (now_ms - member.backend->ramp_since_ms) / 1000;
+        known->ramp_since_unix_ms = member.backend->ramp_since_unix_ms;
     known->in_panic = member.backend->stands && known->health == HB_BACKEND_FAILED;
     known->weight_is_set = member.backend->weight_is_set;
     known->weight = member.backend->weight;

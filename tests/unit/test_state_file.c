@@ -57,7 +57,7 @@ static struct hb_state_backend backends[] = {
      .reset = true,
      .weight_is_set = true,
      .weight = 65535,
-     .ramp_since_unix = 1789999999},
+     .ramp_since_unix_ms = 1789999999},
 };
 static struct hb_state_service services[] = {
     {.id = 0, .incarnation = 1, .protocol = HB_PROTOCOL_TCP, .port = 65535},

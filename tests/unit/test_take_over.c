@@ -127,7 +127,7 @@ static void test_the_clock_of_a_drain_goes_on(void **state)
     hb_backend_set_weight(backend, true, 12);
     hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
     after = restart(NULL, &known, make_web(4));
-    hb_model_set_deadlines(after, 5000, NOW_UNIX * 1000 + 20000);
+    hb_model_set_clock(after, 5000, NOW_UNIX * 1000 + 20000);
     backend = backend_at(after, "web", "198.51.100.2");
     assert_int_equal(backend->weight, 12);
     assert_int_equal(backend->drain.deadline_ms, 15123);
@@ -165,10 +165,12 @@ static void test_a_slow_start_goes_on(void **state)
     before->pools[0].slow_start_ms = 60000;
     probe(before, "web", "198.51.100.4", true);
     backend_at(before, "web", "198.51.100.1")->ramp_since_ms = NOW_MS - 20000;
+    backend_at(before, "web", "198.51.100.1")->ramp_since_unix_ms = NOW_UNIX * 1000 - 20000;
     hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
     config->pools[0].slow_start_ms = 60000;
     after = restart(NULL, &known, config);
     resolve_all(after);
+    hb_model_set_clock(after, NOW_MS, NOW_UNIX * 1000);
     after->now_ms = NOW_MS;
     reconcile(after, &past);
     assert_int_equal(backend_at(after, "web", "198.51.100.1")->ramp_since_ms, NOW_MS - 20000);
