@@ -7,8 +7,9 @@
  *                     reconcile --> plan --> publication --> publisher --> dataplane
  *
  * Whatever changes the model calls hb_control_changed(); what follows within 2 ms becomes one
- * generation. The model exists from the moment when it is known what the dataplane serves, or 300
- * ms after the start when no dataplane answers: ids must not be given out before (take_over.h).
+ * generation (and when much changes all the time, generations come at a bounded rate). The model
+ * exists from the moment when it is known what the dataplane serves, or 300 ms after the start when
+ * no dataplane answers: ids must not be given out before (take_over.h).
  *
  * All of it runs on one thread.
  */
@@ -82,8 +83,10 @@ struct hb_control {
     struct hb_plan plan; /* of what is wanted */
     struct hb_dataplane_view dataplane;
     struct hb_settling settling;
-    uint64_t drain_forced; /* flows that did not stay after the deadline of a drain */
-    char problem[256];     /* of the last reconcile, "" when it went well */
+    bool change_waits;      /* for the answer to the generation that is under way */
+    uint64_t rest_until_us; /* before which changes are not published one by one */
+    uint64_t drain_forced;  /* flows that did not stay after the deadline of a drain */
+    char problem[256];      /* of the last reconcile, "" when it went well */
     struct hb_api *api;
 
     bool state_dirty;
@@ -108,7 +111,7 @@ int hb_control_run(struct hb_control *control);
 
 extern const struct hb_publisher_events hb_control_publisher_events;
 
-/* The model has changed: a generation follows within 2 ms. */
+/* The model has changed: a generation follows within 2 ms, or, when much changes, soon. */
 void hb_control_changed(struct hb_control *control);
 /* The same, at once: on return publication.wanted is the number to wait for. */
 void hb_control_publish(struct hb_control *control);

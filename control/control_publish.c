@@ -13,7 +13,12 @@
 #include "log.h"
 #include "take_over.h"
 
-#define COALESCE_US 2000
+/* What changes within 2 ms is published together. When much changes all the time, control publishes
+ * for a quarter of its time at most, and nothing before the dataplane has taken the last one: the
+ * checks go on in between, and however many changes wait, they are one more generation. */
+#define COALESCE_US     2000
+#define REST            3 /* times as long as publishing took */
+#define REST_LONGEST_US 300000
 
 /* --- sending --- */
 
@@ -118,7 +123,7 @@ static void note_unused(struct hb_control *control)
     }
 }
 
-void hb_control_publish(struct hb_control *control)
+static void publish(struct hb_control *control)
 {
     struct hb_port_list ports = {control->dataplane.hello.port, control->dataplane.hello.ports};
     char problem[sizeof(control->problem)];
@@ -149,12 +154,38 @@ void hb_control_publish(struct hb_control *control)
     hb_control_schedule(control); /* slow starts may have begun */
 }
 
+void hb_control_publish(struct hb_control *control)
+{
+    uint64_t begin_us = hb_now_us(), took_us;
+
+    control->change_waits = false;
+    publish(control);
+    took_us = hb_now_us() - begin_us;
+    control->rest_until_us =
+        hb_now_us() + (took_us * REST < REST_LONGEST_US ? took_us * REST : REST_LONGEST_US);
+}
+
 void hb_control_changed(struct hb_control *control)
 {
-    struct timeval soon = {0, COALESCE_US};
+    uint64_t now_us = hb_now_us(), wait_us = COALESCE_US;
+    struct timeval soon;
 
-    if (control->started && !evtimer_pending(control->publish_timer, NULL))
-        event_add(control->publish_timer, &soon);
+    if (!control->started || evtimer_pending(control->publish_timer, NULL))
+        return;
+    control->change_waits = control->publication.under_way != 0;
+    if (control->change_waits)
+        return; /* its answer brings this here again */
+    if (control->rest_until_us > now_us + wait_us)
+        wait_us = control->rest_until_us - now_us;
+    soon = (struct timeval){.tv_sec = 0, .tv_usec = (suseconds_t)wait_us};
+    event_add(control->publish_timer, &soon);
+}
+
+/* A generation is no longer under way. */
+static void resume_changes(struct hb_control *control)
+{
+    if (control->change_waits)
+        hb_control_changed(control);
 }
 
 /* --- counters --- */
@@ -303,6 +334,7 @@ static void on_disconnected(void *context, const char *why)
 
     hb_control_read_tallies(control); /* for the last time in this life */
     hb_publication_disconnected(&control->publication);
+    resume_changes(control);
     snprintf(control->dataplane.problem, sizeof(control->dataplane.problem), "%s", why);
     hb_log(HB_LOG_WARNING, "%s", why);
 }
@@ -323,6 +355,7 @@ static void on_published(void *context, const struct hb_publish_reply *reply)
                publication->last_reject, hb_reject_text(reply->reason), reply->record,
                reply->offset, reply->number);
     send_if_due(control);
+    resume_changes(control);
     hb_api_published(control->api);
 }
 
