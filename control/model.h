@@ -140,6 +140,7 @@ struct hb_model {
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
+    uint32_t punt_rate;       /* as in struct hb_settings */
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_maintenance_config maintenance;
     uint64_t now_ms, now_unix_ms; /* of the next reconcile; set by the owner */
