@@ -191,6 +191,7 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .flows_max = d->options.flows / d->workers_count,
             .sessions_max = d->options.nat_sessions / d->workers_count,
             .handover = d->handover,
+            .flows6_max = d->options.flows6 / d->workers_count,
             .idle_sleep_us = d->options.idle_sleep_us,
             .timeouts = d->options.timeouts,
             .region = d->counters.region,

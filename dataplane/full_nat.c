@@ -247,6 +247,7 @@ static bool return_answer(struct hb_batch *batch, struct hb_packet *packet,
 /* Whether another worker has the session; then the packet is with it. */
 static bool is_elsewhere(struct hb_batch *batch, struct hb_packet *packet, hb_be16 port)
 {
+    uint32_t length = rte_pktmbuf_pkt_len(packet->mbuf);
     uint16_t number = (uint16_t)(port >> 8 | port << 8);
     uint32_t owner = hb_nat_worker_of(batch->generation->nat, number);
 
@@ -256,6 +257,8 @@ static bool is_elsewhere(struct hb_batch *batch, struct hb_packet *packet, hb_be
         hb_drop(batch, packet, HB_DROP_TX_FULL);
         return true;
     }
+    batch->worker->counters->tx_packets++;
+    batch->worker->counters->tx_bytes += length;
     packet->mbuf = NULL;
     return true;
 }

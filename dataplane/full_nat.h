@@ -6,7 +6,7 @@
  * come to that one. Its answers are addressed to a source address, and the network card may give
  * them to any worker; so the port of the source address names the worker that has the session
  * (hb_nat_worker_of), and others hand the packet over by a ring that two workers alone share
- * (nat_handover.h). Such a packet counts as received by the one and as sent by the other.
+ * (nat_handover.h). It counts as sent by the one and as received by the other.
  *
  * A backend that is down, or gone, ends its sessions at their next packet. For TCP that packet is
  * dropped (nat_no_session), and the client's retransmissions are, until it opens a new connection;

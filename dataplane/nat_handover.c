@@ -92,7 +92,7 @@ bool hb_handover_take(struct hb_worker *worker, const struct hb_generation *gene
         count = rte_ring_sc_dequeue_burst(ring, (void **)mbufs, HB_BURST, NULL);
         if (count == 0)
             continue;
-        hb_pipeline_run_handed(worker, generation, mbufs, (uint16_t)count);
+        worker->run(worker, generation, mbufs, (uint16_t)count);
         any = true;
     }
     return any;

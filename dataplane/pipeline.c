@@ -4,8 +4,7 @@
  *
  * Every burst passes the steps below. A packet leaves the way early by one of two side exits:
  * hb_drop (a named reason, counted) or hb_punt (to the kernel, unchanged). So for each worker
- * received = sent + punted + dropped, exactly, after every burst; but for answers of full NAT,
- * which one worker may receive and another one send (full_nat.h).
+ * received = sent + punted + dropped, exactly, after every burst.
  */
 #include <rte_prefetch.h>
 
@@ -14,8 +13,7 @@
 #include "worker_state.h"
 
 /* Makes a batch of the burst. */
-static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count,
-                       bool received)
+static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count)
 {
     struct hb_worker_counters *counters = batch->worker->counters;
     uint64_t bytes = 0;
@@ -31,8 +29,8 @@ static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], u
         packet->service = HB_NO_SERVICE;
         bytes += rte_pktmbuf_pkt_len(mbufs[i]);
     }
-    counters->rx_packets += received ? count : 0;
-    counters->rx_bytes += received ? bytes : 0;
+    counters->rx_packets += count;
+    counters->rx_bytes += bytes;
 }
 
 /* Without a generation no packet is ours. */
@@ -44,8 +42,8 @@ static void refuse_all(struct hb_batch *batch)
         hb_punt(batch, packet, HB_DROP_NO_GENERATION);
 }
 
-static void run(struct hb_worker *worker, const struct hb_generation *generation,
-                struct rte_mbuf *const mbufs[], uint16_t count, bool received)
+void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
+                     struct rte_mbuf *const mbufs[], uint16_t count)
 {
     struct hb_batch *batch = &worker->batch;
 
@@ -53,7 +51,7 @@ static void run(struct hb_worker *worker, const struct hb_generation *generation
     batch->generation = generation;
 
     /* 1. Count the burst in. */
-    take_burst(batch, mbufs, count, received);
+    take_burst(batch, mbufs, count);
     if (generation == NULL)
         refuse_all(batch);
 
@@ -88,16 +86,4 @@ static void run(struct hb_worker *worker, const struct hb_generation *generation
     hb_punt_flush(worker);
 
     worker->counters->flows = hb_flow_table_used(worker->flows);
-}
-
-void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
-                     struct rte_mbuf *const mbufs[], uint16_t count)
-{
-    run(worker, generation, mbufs, count, true);
-}
-
-void hb_pipeline_run_handed(struct hb_worker *worker, const struct hb_generation *generation,
-                            struct rte_mbuf *const mbufs[], uint16_t count)
-{
-    run(worker, generation, mbufs, count, false);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pipeline.h: one burst, from received to sent, punted or dropped. */
+/* pipeline.h: one burst, from received to sent, punted or dropped. The worker's loop calls the
+ * variant of it that suits the processor (variant.h). */
 #ifndef HB_DATAPLANE_PIPELINE_H
 #define HB_DATAPLANE_PIPELINE_H
 
 #include "batch.h"
+#include "variant.h"
 
 struct hb_worker;
 
@@ -11,9 +13,5 @@ struct hb_worker;
  * `generation`, NULL when control has not published any yet. Worker's lcore. */
 void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
                      struct rte_mbuf *const mbufs[], uint16_t count);
-
-/* The same for packets that another worker has received and counted. */
-void hb_pipeline_run_handed(struct hb_worker *worker, const struct hb_generation *generation,
-                            struct rte_mbuf *const mbufs[], uint16_t count);
 
 #endif

@@ -41,6 +41,14 @@ static struct hb_nat_sessions *make_sessions(void *memory, const struct hb_worke
     return hb_nat_sessions_init(memory, config->sessions_max, &config->timeouts, &seed);
 }
 
+static const struct hb_variant *best_variant(void)
+{
+    uint32_t count;
+    const struct hb_variant *variants = hb_variants(&count);
+
+    return &variants[count - 1];
+}
+
 struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *error,
                                    uint32_t error_size)
 {
@@ -85,6 +93,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     if (sessions != NULL)
         worker->sessions = make_sessions(sessions, config);
     worker->punt_port = HB_NO_PORT;
+    worker->run = best_variant()->run;
     atomic_init(&worker->stop, false);
     atomic_init(&worker->flush, false);
     /* Workers share the outer source address: they start counting far from one another. */

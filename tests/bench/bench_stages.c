@@ -19,7 +19,6 @@ static void lap(unsigned stage)
 }
 
 #define hb_pipeline_run         untimed_run
-#define hb_pipeline_run_handed  untimed_run_handed
 #define hb_stage_parse(batch)   (lap(STAGE_begin), hb_stage_parse(batch), lap(STAGE_parse))
 #define hb_stage_service(batch) (hb_stage_service(batch), lap(STAGE_service))
 #define hb_stage_flow(batch)    (hb_stage_flow(batch), lap(STAGE_flow))
@@ -29,8 +28,6 @@ static void lap(unsigned stage)
 
 void untimed_run(struct hb_worker *worker, const struct hb_generation *generation,
                  struct rte_mbuf *const mbufs[], uint16_t count);
-void untimed_run_handed(struct hb_worker *worker, const struct hb_generation *generation,
-                        struct rte_mbuf *const mbufs[], uint16_t count);
 #include "pipeline.c"
 
 void timed_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
