@@ -409,6 +409,8 @@ static void by_the_session(void **state)
         publish(rig);
         drop(rig, "a segment to one that is down", segment(4, false, 40000, ACK, 9001, 1, 0),
              HB_DROP_NAT_NO_SESSION);
+        /* the connection before it on these ports does not come back either */
+        drop(rig, "another one", segment(4, false, 40000, ACK, 9001, 1, 0), HB_DROP_NAT_NO_SESSION);
         assert_true(pass(rig, segment(4, false, 40000, SYN, 9500, 0, 0), &out));
         assert_int_not_equal(out.bytes[IP4_DESTINATION + 3], last);
         rig->backend[last - 10].use = HB_BACKEND_ACTIVE;
