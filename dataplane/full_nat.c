@@ -44,19 +44,17 @@ static struct hb_flow_key key_of(const struct hb_packet *packet)
     struct hb_flow_key key = {.protocol = (uint8_t)packet->flow.kind,
                               .family = (uint8_t)(packet->flow.kind >> 8)};
 
-    memcpy(&key.source_port, &packet->flow.ports, 4);
+    key.source_port = (hb_be16)packet->flow.ports;
+    key.destination_port = (hb_be16)(packet->flow.ports >> 16);
     if (key.family == HB_FAMILY_IPV6) {
-        memcpy(key.source, packet->flow.addresses, 2 * HB_ADDRESS_SIZE);
+        memcpy(key.source, packet->flow.addresses, HB_ADDRESS_SIZE);
+        memcpy(key.destination, packet->flow.addresses + HB_ADDRESS_SIZE, HB_ADDRESS_SIZE);
     } else {
         memcpy(key.source, &packet->flow.source, 4);
         memcpy(key.destination, &packet->flow.destination, 4);
     }
     return key;
 }
-_Static_assert(offsetof(struct hb_flow_key, destination) == HB_ADDRESS_SIZE &&
-                   offsetof(struct hb_flow_key, destination_port) ==
-                       offsetof(struct hb_flow_key, source_port) + 2,
-               "addresses and ports are copied two at a time");
 
 static void use_backend(const struct hb_batch *batch, struct hb_packet *packet, uint16_t id)
 {
