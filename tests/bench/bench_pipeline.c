@@ -64,6 +64,8 @@ static const struct bench_case cases[] = {
     {"tcp4-10M-changed", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_CHANGED, 0},
     {"tcp4-10M-10k-backends-changed", TCP_V4, 10000000, 10000000, 1, 10000, false,
      HB_TRACKING_CHANGED, 0},
+    {"tcp4-1-off", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_OFF, 0},
+    {"tcp4-1M-off", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_OFF, 0},
     {"tcp4-10M-off", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_OFF, 0},
     {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
     {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
