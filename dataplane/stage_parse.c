@@ -233,7 +233,8 @@ static uint16_t take_eights(struct hb_batch *batch, const struct hb_flow_table *
         uint64_t plain = take_eight(&batch->packet[next], batch->packet, unlike);
 
         rest |= (plain ^ 0xff) << next;
-        put_hashes(&batch->packet[next], 8, flows, key);
+        if (likely(plain != 0))
+            put_hashes(&batch->packet[next], 8, flows, key);
     }
     for (*unlike |= rest != 0; unlikely(rest != 0); rest &= rest - 1)
         take_one(batch, &batch->packet[__builtin_ctzll(rest)], flows, key);
