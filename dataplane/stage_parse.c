@@ -205,8 +205,8 @@ static bool is_alike(const struct hb_packet *packet, const struct hb_packet *fir
            packet->flow.kind == first->flow.kind && !hb_flow_is_ipv6(&packet->flow);
 }
 
-/* The hashes of IPv4 packets side by side, and what of the flow cache they name, fetched: eight at a
- * time, with the reading of the next eight behind them. Sixty-four in one go are one stall. */
+/* The hashes of IPv4 packets side by side, and what of the flow cache they name, fetched: eight at
+ * a time, with the reading of the next eight behind them. Sixty-four in one go are one stall. */
 static inline void put_hashes(struct hb_packet *packet, uint32_t count,
                               const struct hb_flow_table *flows, const struct hb_hash_key *key)
 {
@@ -233,7 +233,8 @@ static uint16_t take_eights(struct hb_batch *batch, const struct hb_flow_table *
         uint64_t plain = take_eight(&batch->packet[next], batch->packet, unlike);
 
         rest |= (plain ^ 0xff) << next;
-        put_hashes(&batch->packet[next], 8, flows, key);
+        if (likely(plain != 0))
+            put_hashes(&batch->packet[next], 8, flows, key);
     }
     for (*unlike |= rest != 0; unlikely(rest != 0); rest &= rest - 1)
         take_one(batch, &batch->packet[__builtin_ctzll(rest)], flows, key);

@@ -9,6 +9,7 @@ AIMS = [
     ("pipeline", "tcp4-1", "cost", "at most", 15),
     ("pipeline", "tcp4-1M-full", "cost", "at most", 35),
     ("pipeline", "tcp4-10M-full", "cost", "at most", 50),
+    ("pipeline", "tcp4-10M-changed", "cost", "at most", 18),
     ("flood", "syn-flood", "cost", "at most", 70),
     ("flood", "syn-flood-half-established", "established lost", "at most", 0),
     ("flood", "flood through memif", "established lost", "at most", 0),
