@@ -38,14 +38,19 @@ int hb_control_save(struct hb_control *control)
 void hb_control_save_slots(struct hb_control *control)
 {
     int error = 0;
+    bool any = false;
 
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_pool *pool = &control->model->pools[p];
         int result = pool->history.changed ? hb_slot_file_save(control->slots, pool) : 0;
 
+        any = any || pool->history.changed;
+
         pool->history.changed = pool->history.changed && result != 0;
         error = result != 0 ? result : error;
     }
+    if (any && error == 0)
+        error = hb_slot_files_sync(control->slots);
     if (error != 0 && error != control->slots_error)
         hb_log(HB_LOG_ERROR,
                "%s: the owners of slots cannot be saved: %s; check the folder's mode and free "
