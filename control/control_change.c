@@ -22,6 +22,8 @@ int hb_control_save(struct hb_control *control)
     int error = hb_state_of_model(control->model, control->publication.highest, hb_now_ms(),
                                   hb_now_unix(), &state);
 
+    state.withdrawn = control->maintenance.withdrawn;
+    state.withdrawn_since_unix = control->maintenance.since_unix;
     if (error == 0)
         error = hb_state_save(control->options.state, &state);
     hb_state_clear(&state);
@@ -137,6 +139,10 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
     hb_model_set_clock(model, hb_now_ms(), hb_now_unix_ms());
     take_over_slots(control, blob);
+    if (known != NULL && known->withdrawn) {
+        control->maintenance.withdrawn = true;
+        control->maintenance.since_unix = known->withdrawn_since_unix;
+    }
     hb_config_free(control->first_config);
     control->first_config = NULL;
     hb_state_clear(&control->known);
