@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a pool does that has too few usable backends: panic, backup pool, closed, each as configured and never by accident.
+# BL-68: what a pool does that has too few usable backends: panic, backup pool, closed, each as configured and never by accident.
 # Checks look at port 81 and the service is on port 80, so a check can fail while the server works, as it does when the
 # checker is what is wrong. A control that is killed meanwhile changes nothing.
 source "$(dirname "$0")/tap.sh"
