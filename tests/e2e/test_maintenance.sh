@@ -41,7 +41,7 @@ use "$LAB_DIR/routes"
 needed start_dataplane
 needed start_control
 needed wait_for 10 "all backends are up" backends_up 2
-check "on_announce runs once the dataplane serves" wait_for 10 "the command" result_is done
+check "on_announce runs once the dataplane serves" wait_for 10 "the command" result_is "done"
 check "the state is announced" test "$(field .state) $(commands)" = "announced announced "
 needed wait_for 5 "both VIPs are served" serves
 needed traffic open open "$URL4/echo" "$URL6/echo" --rate 100
@@ -59,7 +59,7 @@ unreachable() { ! in_ns client curl -sf --max-time 0.3 -o /dev/null "$URL4/"; }
 check "no traffic comes" unreachable
 kill_control
 check "a restarted control is still withdrawn" test "$(field .state)" = withdrawn
-check "it runs its command once more" wait_for 10 "the command" result_is done
+check "it runs its command once more" wait_for 10 "the command" result_is "done"
 check "on_withdraw, not on_announce" test "$(commands)" = "announced withdrawn withdrawn "
 
 check "maintenance off" ctl maintenance off
@@ -82,7 +82,7 @@ nothing_left() { ! pgrep -f 'sleep 1000' | xargs -r -n 1 -I{} sh -c "ip netns id
 check "with what it had started" wait_for 5 "no process is left" nothing_left
 use "$LAB_DIR/routes"
 needed ctl reload >/dev/null
-check "mended: it succeeds by itself" wait_for 20 "done" result_is done
+check "mended: it succeeds by itself" wait_for 20 "done" result_is "done"
 check "maintenance off again" ctl maintenance off
 check "both VIPs are served" wait_for 10 "both VIPs" serves
 refusal=$(ctl maintenance perhaps 2>&1) && refusal="taken: $refusal"
