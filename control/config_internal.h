@@ -185,6 +185,8 @@ void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_inde
 
 /* config_policy.c */
 extern const struct hb_config_schema hb_config_failure_schema, hb_config_maintenance_schema;
+/* Whether another pool falls back on the one of this name. */
+bool hb_config_is_backup(const struct hb_config *config, const char *name);
 void hb_config_check_failure(struct hb_config_reader *reader, uint32_t pool_index);
 /* Finds the pools' backups and gives each pool those of its backup pool. Last of all: it moves
  * lists of backends, so no place in them is found any more. */

@@ -160,7 +160,7 @@ static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uin
     check_weights(reader, pool_index);
     check_health(reader, pool_index, service);
     snprintf(path, sizeof(path), "pools[%u]", pool_index);
-    if (service == NO_SERVICE)
+    if (service == NO_SERVICE && !hb_config_is_backup(reader->config, pool->name))
         hb_config_warn(reader, pool->line, path, "no service uses it");
 }
 

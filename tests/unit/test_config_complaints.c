@@ -208,6 +208,36 @@ static const struct row pool_rows[] = {
 #define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
                   "bounded_load, forwarding, health, failure, slow_start and backends"
 
+static const struct row policy_rows[] = {
+    {4, "    failure: { below: some }",
+     "t:4: pools[0].failure.below: expected rest, all, backup or close, found \"some\""},
+    {4, "    failure: { minimum: 0 }",
+     "t:4: pools[0].failure.minimum: expected a whole number from 1 to 65535, found \"0\""},
+    {4, "    failure: { minimum: 9 }",
+     "t:4: pools[0].failure.minimum: 9, but the pool has 1 backends; lower it"},
+    {4, "    failure: { panic: 1.5 }",
+     "t:4: pools[0].failure.panic: expected a number from 0 to 1, such as 0.5 for half of the "
+     "backends, found \"1.5\""},
+    {4, "    failure: { panic: 50% }",
+     "t:4: pools[0].failure.panic: expected a number from 0 to 1, such as 0.5 for half of the "
+     "backends, found \"50%\"; write 25 % as 0.25"},
+    {4, "    failure: { below: backup }",
+     "t:4: pools[0].failure.below: \"backup\", but no backup pool is named; add \"backup: POOL\""},
+    {4, "    failure: { below: backup, backup: nowhere }",
+     "t:4: pools[0].failure.backup: no pool is named \"nowhere\"; name one of those under "
+     "\"pools\""},
+    {4, "    failure: { below: backup, backup: web }",
+     "t:4: pools[0].failure.backup: a pool cannot be its own backup; name another one"},
+    {4, "    slow_start: 100ms",
+     "t:4: pools[0].slow_start: expected a time from 1s to 60m, such as 60s, found \"100ms\""},
+    {2, "maintenance: { on_withdraw: \"\" }\npools:",
+     "t:2: maintenance.on_withdraw: expected a shell command of at most 255 characters, found "
+     "\"\""},
+    {2, "maintenance: { on_announce: \"a\\nb\" }\npools:",
+     "t:2: maintenance.on_announce: expected a shell command of at most 255 characters, found "
+     "\"a?b\"; it must be one line"},
+};
+
 static const struct row key_rows[] = {
     {4, "    tablesize: 251", "t:4: pools[0]: unknown key \"tablesize\"; did you mean \"table_size\"?"},
     {4, "    algo_rithm: maglev", "t:4: pools[0]: unknown key \"algo_rithm\"; did you mean \"algorithm\"?"},
@@ -512,6 +542,7 @@ ROWS_TEST(test_bl86_port, port_rows)
 ROWS_TEST(test_health, health_rows)
 ROWS_TEST(test_pool, pool_rows)
 ROWS_TEST(test_keys, key_rows)
+ROWS_TEST(test_policies, policy_rows)
 ROWS_TEST(test_names, name_rows)
 ROWS_TEST(test_addresses, address_rows)
 ROWS_TEST(test_syntax, syntax_rows)
@@ -620,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_health),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_policies),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_syntax),

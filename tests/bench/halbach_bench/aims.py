@@ -18,6 +18,9 @@ AIMS = [
     ("tables", "1000 services, 250 tables of 4099", "publish to answer", "at most", 5),
     ("tables", "worker's loop, 100 swaps/s", "longest turn", "at most", 50),
     ("cache", "own, 1,000,000 flows, 90 % full", "table memory a flow", "at most", 32),
+    ("fleet", "10,000 backends", "reload, one backend", "at most", 1000),
+    ("fleet", "10,000 backends", "verdict to served", "at most", 20),
+    ("fleet", "10,000 backends", "resident memory", "at most", 300),
 ]
 
 
