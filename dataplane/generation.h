@@ -97,6 +97,7 @@ struct hb_generation {
     uint64_t number;
     struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
+    const uint16_t *mss_max; /* by service, 0: any; NULL when no service lowers the MSS */
 };
 
 /* Whether stage_encap may go its short way. */
@@ -110,6 +111,13 @@ static inline bool hb_backend_is_plain(const struct hb_backend *backend)
 static inline bool hb_backend_is_in_use(const struct hb_backend *backend)
 {
     return (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
+}
+
+/* Its TCP flows end at their next packet, by reset. */
+static inline bool hb_backend_resets(const struct hb_backend *backend, uint32_t incarnation,
+                                     uint32_t mask)
+{
+    return backend->use == HB_BACKEND_RESET && ((backend->incarnation ^ incarnation) & mask) == 0;
 }
 
 /* The slot's mark and its previous owner, or false when it has settled. */

@@ -37,6 +37,7 @@ static bool poll_port(struct hb_worker *worker, uint16_t port)
 
     if (count == 0)
         return false;
+    worker->rx_port = port;
     hb_pipeline_run(worker, generation, mbufs, count);
     return true;
 }
@@ -89,6 +90,8 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
     for (uint32_t i = 0; i < worker->config.ports_count; i++)
         busy |= poll_port(worker, worker->config.ports[i]);
     age_flows(worker);
+    if (unlikely(worker->counters->held_packets != 0))
+        hb_fragments_age(worker);
     worker->counters->loops++;
     worker->counters->busy_loops += busy;
     rte_rcu_qsbr_quiescent(worker->config.head->qsbr, worker->config.index);
