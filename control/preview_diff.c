@@ -37,6 +37,7 @@ static void count_services(struct hb_preview *preview)
         kept++;
         diff->services_changed +=
             strcmp(old->name, new->name) != 0 || old->tracking != new->tracking ||
+            old->mss_max != new->mss_max ||
             strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
     }
     diff->services_added = config->services_count - kept;
@@ -89,6 +90,7 @@ void hb_preview_diff(struct hb_preview *preview)
     preview->changed = preview->reseeded ||
                        hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
                        hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
+                       !hb_icmp_config_equal(&config->icmp, &model->icmp) ||
                        config->settle_after_ms != model->settle_after_ms;
     for (uint32_t p = 0; p < preview->pools_count; p++) {
         const struct hb_preview_pool *pool = &preview->pools[p];

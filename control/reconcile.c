@@ -142,6 +142,7 @@ static void plan_service(struct hb_plan *plan, const struct hb_model_service *se
     record->id = service->id;
     record->pool = service->pool;
     record->tracking = service->tracking;
+    record->mss_max = service->mss_max;
     memcpy(record->name, service->name, sizeof(record->name));
 }
 
@@ -204,6 +205,7 @@ static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
 static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
 {
     plan->hash_key = model->hash_key;
+    hb_icmp_config_apply(&model->icmp, &plan->settings);
     for (uint32_t s = 0; s < model->services_count; s++)
         plan_service(plan, &model->services[s]);
     for (uint32_t p = 0; p < model->pools_count; p++) {
