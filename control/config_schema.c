@@ -93,6 +93,13 @@ static const struct hb_config_key backend_keys[] = {
      .preset = HB_BUCKET_NONE},
 };
 
+static const struct hb_config_key punt_keys[] = {
+    {.name = "rate", .type = HB_CONFIG_NUMBER, FIELD(struct hb_config, punt_rate),
+     .expected = "packets a second for each worker, 0 (no limit) to 100000000", .min = 0,
+     .max = 100000000, .preset = 100000},
+};
+
+static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
 static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
                                                       ROWS(tunnel_keys)};
 static const struct hb_config_schema health_schema = {
@@ -162,6 +169,7 @@ static const struct hb_config_key root_keys[] = {
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
     {.name = "icmp", .type = HB_CONFIG_MAPPING, FIELD(struct hb_config, icmp),
      .schema = &hb_config_icmp_schema},
+    {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
     {.name = "pools", .type = HB_CONFIG_LIST, FIELD(struct hb_config, pools),

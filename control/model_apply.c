@@ -445,5 +445,6 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->tunnel_source6 = config->tunnel_source6;
     model->icmp = config->icmp;
     model->settle_after_ms = config->settle_after_ms;
+    model->punt_rate = config->punt_rate;
     return 0;
 }

@@ -206,6 +206,7 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
 {
     plan->hash_key = model->hash_key;
     hb_icmp_config_apply(&model->icmp, &plan->settings);
+    plan->settings.punt_rate = model->punt_rate;
     for (uint32_t s = 0; s < model->services_count; s++)
         plan_service(plan, &model->services[s]);
     for (uint32_t p = 0; p < model->pools_count; p++) {

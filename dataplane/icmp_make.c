@@ -48,8 +48,8 @@ static bool may_tell(const struct hb_batch *batch, const struct hb_packet *packe
         return false;
     if (hb_flow_is_ipv6(&packet->flow) && packet->inner_length <= IPV6_MTU_MIN)
         return false;
-    return hb_rate_has(&batch->worker->icmp_rate, batch->generation->settings.icmp_rate,
-                       batch->worker->now_ms);
+    return hb_token_take(&batch->worker->icmp_rate, batch->generation->settings.icmp_rate,
+                         batch->worker->now_ms);
 }
 
 /* Cuts the frame down to the start of its IP packet. Of several segments the first is enough: it
@@ -137,7 +137,6 @@ void hb_too_big(struct hb_batch *batch, struct hb_packet *packet)
         hb_drop(batch, packet, HB_DROP_OVERSIZE);
         return;
     }
-    hb_rate_take(&worker->icmp_rate);
     hb_count_drop(batch, packet, HB_DROP_OVERSIZE);
     worker->services[batch->generation->services[packet->service].id].too_big++;
     tell(batch, packet);

@@ -255,7 +255,7 @@ static uint8_t take_error(struct hb_batch *batch, struct hb_packet *packet, stru
     struct hb_worker *worker = batch->worker;
     uint8_t fault;
 
-    if (!hb_rate_has(&worker->relay_rate, settings->icmp_relay_rate, worker->now_ms))
+    if (!hb_token_take(&worker->relay_rate, settings->icmp_relay_rate, worker->now_ms))
         return HB_DROP_ICMP_LIMIT;
     if (!is_sound(packet))
         return HB_DROP_ICMP_CHECKSUM;
@@ -264,7 +264,6 @@ static uint8_t take_error(struct hb_batch *batch, struct hb_packet *packet, stru
     fault = route_error(batch, packet, message);
     if (fault != HB_NO_FAULT)
         return fault;
-    hb_rate_take(&worker->relay_rate);
     worker->counters->icmp_relayed++;
     return HB_NO_FAULT;
 }
@@ -281,7 +280,7 @@ static uint8_t answer_echo(struct hb_batch *batch, struct hb_packet *packet, str
     struct hb_answer answer;
     uint16_t before, after, checksum;
 
-    if (!hb_rate_has(&worker->icmp_rate, batch->generation->settings.icmp_rate, worker->now_ms))
+    if (!hb_token_take(&worker->icmp_rate, batch->generation->settings.icmp_rate, worker->now_ms))
         return HB_DROP_ICMP_LIMIT;
     if (!is_sound(packet))
         return HB_DROP_ICMP_CHECKSUM;
@@ -300,7 +299,6 @@ static uint8_t answer_echo(struct hb_batch *batch, struct hb_packet *packet, str
     memcpy(icmp + 2, &checksum, sizeof(checksum));
     rte_pktmbuf_adj(packet->mbuf, packet->l4_offset);
     hb_answer_send(worker, &answer, packet->mbuf);
-    hb_rate_take(&worker->icmp_rate);
     worker->counters->icmp_sent++;
     packet->mbuf = NULL;
     batch->ended++;

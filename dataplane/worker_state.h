@@ -19,7 +19,7 @@
 #include "flow_table.h"
 #include "fragment_table.h"
 #include "generation.h"
-#include "rate.h"
+#include "token_bucket.h"
 #include "worker.h"
 
 #define HB_NO_PORT UINT16_MAX
@@ -42,26 +42,27 @@ struct hb_worker {
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
     struct hb_fragment_table *fragments;  /* the same */
-    uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
 
     /* Written by any thread; read by the worker each turn. */
     alignas(64) atomic_bool stop;
     atomic_bool flush; /* wanted; taken back by the worker when it has done it */
 
     /* Written by the worker only. */
-    alignas(64) uint32_t now_ms;        /* coarse clock, may wrap; the same for a whole turn */
-    uint32_t aged_ms;                   /* when ageing last took up its due */
-    uint64_t age_due;                   /* buckets to age, in fractions of HB_SWEEP_MS */
-    uint32_t idle_polls;                /* turns in a row that received nothing */
-    uint32_t tx_pending;                /* bit mask of the ports whose buffer holds packets */
-    uint16_t ipv4_id;                   /* of the next outer IPv4 header that needs one */
-    struct hb_loads *bounded;           /* NULL until a pool bounds its load */
-    uint16_t rx_port;                   /* of the burst in hand */
-    uint16_t answers_count;             /* packets of its own that wait for the end of the burst */
-    uint16_t released;                  /* fragments that were held and can go on */
-    struct hb_rate icmp_rate;           /* of its own ICMP messages */
-    struct hb_rate relay_rate;          /* of ICMP errors handed on */
-    struct rte_mbuf *answers[HB_BURST]; /* see answer.h */
+    alignas(64) uint32_t now_ms; /* coarse clock, may wrap; the same for a whole turn */
+    uint32_t aged_ms;            /* when ageing last took up its due */
+    uint64_t age_due;            /* buckets to age, in fractions of HB_SWEEP_MS */
+    uint32_t idle_polls;         /* turns in a row that received nothing */
+    uint32_t tx_pending;         /* bit mask of the ports whose buffer holds packets */
+    uint16_t punt_port; /* to the kernel, for what comes by the port in hand; or HB_NO_PORT */
+    struct hb_token_bucket punt_rate[2]; /* see punt.c */
+    uint16_t ipv4_id;                    /* of the next outer IPv4 header that needs one */
+    struct hb_loads *bounded;            /* NULL until a pool bounds its load */
+    uint16_t rx_port;                    /* of the burst in hand */
+    uint16_t answers_count;              /* packets of its own that wait for the end of the burst */
+    uint16_t released;                   /* fragments that were held and can go on */
+    struct hb_token_bucket icmp_rate;    /* of its own ICMP messages */
+    struct hb_token_bucket relay_rate;   /* of ICMP errors handed on */
+    struct rte_mbuf *answers[HB_BURST];  /* see answer.h */
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;
