@@ -44,7 +44,7 @@ static bool poll_port(struct hb_worker *worker, uint32_t index)
         return false;
     worker->rx_port = port;
     worker->punt_port = kernel->there ? kernel->port : HB_NO_PORT;
-    hb_pipeline_run(worker, generation, mbufs, count);
+    worker->run(worker, generation, mbufs, count);
     return true;
 }
 

@@ -3,7 +3,19 @@
 #include "peek.h"
 
 #include "flow_bucket.h"
+#include "service_map.h"
 #include "worker_state.h"
+
+int32_t hb_service_of(const struct hb_generation *generation, const struct hb_flow_query *flow)
+{
+    uint16_t port = (uint16_t)(flow->ports >> 16);
+    uint8_t protocol = (uint8_t)flow->kind;
+
+    if (!hb_flow_is_ipv6(flow))
+        return hb_service_map_find_ipv4(generation->map, flow->destination, port, protocol);
+    return hb_service_map_find_ipv6(generation->map, flow->addresses + HB_ADDRESS_SIZE, port,
+                                    protocol);
+}
 
 static hb_flow_ref find(const struct hb_worker *worker, const struct hb_flow_query *flow,
                         uint32_t now_ms)

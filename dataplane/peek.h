@@ -18,6 +18,10 @@
 
 #include "batch.h"
 
+/* The index of the service that a flow is addressed to, or HB_SERVICE_NONE or HB_SERVICE_NOT_VIP.
+ */
+int32_t hb_service_of(const struct hb_generation *generation, const struct hb_flow_query *flow);
+
 enum hb_peek {
     HB_PEEK_NONE,      /* the pool has no usable backend */
     HB_PEEK_HERE,      /* an entry of this worker */

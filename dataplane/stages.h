@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "flow_table.h"
+#include "variant.h"
 
 /* Reads the headers: where the IP packet begins, its flow and the hash of that, and what is wrong
  * with it. Fetches what stage_flow will read first. */
@@ -52,10 +53,6 @@ void hb_stage_encap(struct hb_batch *batch);
 
 /* Hands the packets to the ports. */
 void hb_stage_output(struct hb_batch *batch);
-
-/* The index of the service that a flow is addressed to, or HB_SERVICE_NONE or HB_SERVICE_NOT_VIP.
- * (stage_service) */
-int32_t hb_service_of(const struct hb_generation *generation, const struct hb_flow_query *flow);
 
 /* Follows a flow's entry: true when it decides for this packet (whose backend is then set and the
  * entry refreshed), false when the packet must be selected anew. (stage_flow) */
