@@ -95,7 +95,17 @@ struct hb_service_config {
     uint16_t port;
     uint32_t pool;    /* index */
     uint8_t tracking; /* enum hb_tracking */
+    uint16_t mss_max; /* 0: SYNs stay as they are */
     int line;
+};
+
+/* Rates are of each worker of the dataplane; 0: none. */
+struct hb_icmp_config {
+    struct hb_address source, source6; /* of its own errors; family 0: the VIP */
+    uint32_t rate;                     /* own messages a second */
+    uint32_t relay_rate;               /* errors about flows handed on, a second */
+    uint16_t mtu_floor, mtu_floor6;    /* packet-too-big messages below are dropped; 0: no floor */
+    uint8_t echo;                      /* enum hb_echo */
 };
 
 struct hb_config {
@@ -105,7 +115,8 @@ struct hb_config {
     uint64_t table_seed;              /* derived from the seed, for table builders */
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
-    uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
+    struct hb_icmp_config icmp;
+    uint32_t settle_after_ms; /* 0: the dataplane's idle time of TCP flows */
     struct hb_maintenance_config maintenance;
     uint32_t punt_rate; /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;
@@ -131,6 +142,10 @@ struct hb_config *hb_config_parse(const char *text, size_t size, const char *fil
  * errno after a complaint. */
 int hb_config_read(const char *file, char **text, size_t *size, hb_config_report report,
                    void *context);
+
+bool hb_icmp_config_equal(const struct hb_icmp_config *a, const struct hb_icmp_config *b);
+/* Writes the settings of a generation that are about ICMP. */
+void hb_icmp_config_apply(const struct hb_icmp_config *icmp, struct hb_settings *settings);
 
 void hb_config_free(struct hb_config *config);
 

@@ -309,6 +309,8 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
         check_pool(reader, i, first_service[i]);
     for (uint32_t i = 0; i < config->services_count; i++)
         check_tracking(reader, i);
+    for (uint32_t i = 0; i < config->services_count; i++)
+        hb_config_check_mss(reader, i);
     check_addresses(reader, entries);
     hb_config_join_backups(reader, pools, names);
 free_all:

@@ -154,6 +154,8 @@ static const struct hb_config_key service_keys[] = {
      .expected = "the name of a pool", .required = true},
     {.name = "tracking", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, tracking),
      .expected = "all, changed or off", .choices = trackings, .preset = HB_TRACKING_ALL},
+    {.name = "mss", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, mss_max),
+     .expected = "bytes from 536 to 65495", .min = 536, .max = 65495},
 };
 
 static const struct hb_config_schema pool_schema = {
@@ -169,6 +171,8 @@ static const struct hb_config_key root_keys[] = {
      .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
      .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "icmp", .type = HB_CONFIG_MAPPING, FIELD(struct hb_config, icmp),
+     .schema = &hb_config_icmp_schema},
     {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},

@@ -121,6 +121,7 @@ struct hb_model_service {
     uint16_t port;
     uint32_t pool;    /* index */
     uint8_t tracking; /* enum hb_tracking */
+    uint16_t mss_max;
     uint32_t id;
     struct hb_tally tally;
 };
@@ -140,6 +141,7 @@ struct hb_model {
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
+    struct hb_icmp_config icmp;
     uint32_t punt_rate;       /* as in struct hb_settings */
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_maintenance_config maintenance;

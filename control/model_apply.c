@@ -186,6 +186,7 @@ static bool stage_services(struct stage *stage, const struct hb_config *config)
         service->protocol = from->protocol;
         service->port = from->port;
         service->tracking = from->tracking;
+        service->mss_max = from->mss_max;
         service->pool = from->pool; /* index in the file until commit */
         hb_service_key(key, &service->vip, service->protocol, service->port);
         known = hb_ids_find(model->service_ids, key);
@@ -379,6 +380,7 @@ static void commit_services(struct stage *stage, const struct hb_config *config)
         if (old == NULL)
             stage->diff->services_added++;
         else if (strcmp(old->name, service->name) != 0 || old->tracking != service->tracking ||
+                 old->mss_max != service->mss_max ||
                  strcmp(model->pools[old->pool].name, pool) != 0)
             stage->diff->services_changed++;
         service->pool = stage->pool_at[service->pool];
@@ -460,6 +462,7 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->table_seed = config->table_seed;
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
+    model->icmp = config->icmp;
     model->settle_after_ms = config->settle_after_ms;
     model->maintenance = config->maintenance;
     model->punt_rate = config->punt_rate;

@@ -37,6 +37,7 @@ static void count_services(struct hb_preview *preview)
         kept++;
         diff->services_changed +=
             strcmp(old->name, new->name) != 0 || old->tracking != new->tracking ||
+            old->mss_max != new->mss_max ||
             strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
     }
     diff->services_added = config->services_count - kept;
@@ -96,6 +97,7 @@ void hb_preview_diff(struct hb_preview *preview)
         preview->reseeded ||
         hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
         hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
+        !hb_icmp_config_equal(&config->icmp, &model->icmp) ||
         config->settle_after_ms != model->settle_after_ms ||
         config->punt_rate != model->punt_rate ||
         memcmp(&config->maintenance, &model->maintenance, sizeof(model->maintenance)) != 0;

@@ -171,6 +171,7 @@ static void plan_service(struct hb_plan *plan, const struct hb_model_service *se
     record->id = service->id;
     record->pool = service->pool;
     record->tracking = service->tracking;
+    record->mss_max = service->mss_max;
     memcpy(record->name, service->name, sizeof(record->name));
 }
 
@@ -233,6 +234,7 @@ static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
 static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
 {
     plan->hash_key = model->hash_key;
+    hb_icmp_config_apply(&model->icmp, &plan->settings);
     plan->settings.punt_rate = model->punt_rate;
     for (uint32_t s = 0; s < model->services_count; s++)
         plan_service(plan, &model->services[s]);

@@ -186,6 +186,8 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .timeouts = d->options.timeouts,
             .region = d->counters.region,
             .head = &d->head,
+            .siblings = d->worker,
+            .siblings_count = d->workers_count,
         };
 
         for (uint32_t p = 0; p < d->ports.count; p++)

@@ -97,6 +97,7 @@ struct hb_generation {
     uint64_t number;
     struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
+    const uint16_t *mss_max; /* by service, 0: any; NULL when no service lowers the MSS */
 };
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */
@@ -130,6 +131,13 @@ static inline void hb_backend_complete(struct hb_backend *backend)
     sum = (sum & 0xffff) + (sum >> 16);
     backend->bytes[at] = (uint8_t)sum;
     backend->bytes[at + 1] = (uint8_t)(sum >> 8);
+}
+
+/* Its TCP flows end at their next packet, by reset. */
+static inline bool hb_backend_resets(const struct hb_backend *backend, uint32_t incarnation,
+                                     uint32_t mask)
+{
+    return backend->use == HB_BACKEND_RESET && ((backend->incarnation ^ incarnation) & mask) == 0;
 }
 
 /* The slot's mark and its previous owner, or false when it has settled. */

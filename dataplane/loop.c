@@ -42,6 +42,7 @@ static bool poll_port(struct hb_worker *worker, uint32_t index)
         hb_punt_relay(worker, kernel->port, port);
     if (count == 0)
         return false;
+    worker->rx_port = port;
     worker->punt_port = kernel->there ? kernel->port : HB_NO_PORT;
     worker->run(worker, generation, mbufs, count);
     return true;
@@ -95,6 +96,8 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
     for (uint32_t i = 0; i < worker->config.ports_count; i++)
         busy |= poll_port(worker, i);
     age_flows(worker);
+    if (unlikely(worker->counters->held_packets != 0))
+        hb_fragments_age(worker);
     worker->counters->loops++;
     worker->counters->busy_loops += busy;
     rte_rcu_qsbr_quiescent(worker->config.head->qsbr, worker->config.index);

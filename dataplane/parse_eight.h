@@ -67,6 +67,16 @@ _Static_assert(offsetof(struct rte_mbuf, pkt_len) == offsetof(struct rte_mbuf, p
                    offsetof(struct rte_mbuf, data_len) == offsetof(struct rte_mbuf, pkt_len) + 4,
                "one row");
 
+/* Is any of them sent to a link-layer group? Rarely, so that all eight are read one by one then. */
+static inline bool has_group(const uint8_t *const frame[8])
+{
+    uint32_t first = 0;
+
+    for (uint32_t i = 0; i < 8; i++)
+        first |= frame[i][0];
+    return (first & 1) != 0;
+}
+
 /* False when none of them is IPv4: a burst of IPv6 packets should not pay for all of this. */
 static inline bool load_headers(struct eight_headers *headers, const uint8_t *const frame[8])
 {
@@ -215,7 +225,8 @@ take_eight(struct hb_packet *packet, const struct hb_packet *first, uint32_t *un
     hb_eight length, total;
     uint32_t plain;
 
-    if (unlikely(!find_frames(packet, frame, &length)) || unlikely(!load_headers(&headers, frame)))
+    if (unlikely(!find_frames(packet, frame, &length)) || unlikely(has_group(frame)) ||
+        unlikely(!load_headers(&headers, frame)))
         return 0;
     total = hb_eight_swap(headers.start) >> 16;
     plain = hb_eight_bits(is_plain_eight(&headers, total, length));

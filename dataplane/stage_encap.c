@@ -122,7 +122,7 @@ static void encapsulate(struct hb_batch *batch, struct hb_packet *packet)
     uint8_t *headers;
 
     if (packet->inner_length > backend->inner_max) {
-        hb_drop(batch, packet, HB_DROP_OVERSIZE);
+        hb_too_big(batch, packet);
         return;
     }
     headers = make_room(packet, backend->size);

@@ -93,6 +93,7 @@ static inline bool take_plain_ipv4(struct hb_packet *packet, const struct hb_has
     total_length = __builtin_bswap16((uint16_t)(start >> 16));
 
     plain = load16(frame + 12) == RTE_BE16(RTE_ETHER_TYPE_IPV4);
+    plain &= (frame[0] & 1) == 0; /* not to a link-layer group */
     plain &= (start & PLAIN_MASK) == PLAIN_VALUE;
     plain &= (middle & 0xff) != 0;
     plain &= total_length - 20 <= rte_pktmbuf_pkt_len(mbuf) - 34; /* a length below 20 wraps */
@@ -147,6 +148,7 @@ static bool take_plain_ipv6(struct hb_packet *packet, const struct hb_hash_key *
     destination = hb_load64(header + 24);
 
     plain = load16(frame + 12) == RTE_BE16(RTE_ETHER_TYPE_IPV6);
+    plain &= (frame[0] & 1) == 0;
     plain &= ((start & 0xf0) == 0x60) & (start >> 56 != 0);
     plain &= (payload_length <= rte_pktmbuf_pkt_len(mbuf) - 54) &
              (payload_length <= UINT16_MAX - sizeof(struct rte_ipv6_hdr));

@@ -7,6 +7,7 @@
 #include <rte_malloc.h>
 
 #include "flow_bucket.h"
+#include "stages.h"
 #include "worker_state.h"
 
 static void open_counters(struct hb_worker *worker)
@@ -42,7 +43,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
                                    uint32_t error_size)
 {
     struct hb_worker *worker;
-    void *flows = NULL, *loads = NULL;
+    void *flows = NULL, *loads = NULL, *fragments = NULL;
 
     if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX ||
         config->flows6_max > config->flows_max) {
@@ -58,13 +59,16 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
                          config->numa_node);
     if (flows != NULL)
         loads = allocate("hb_loads", sizeof(struct hb_loads), config->numa_node);
-    if (loads == NULL) {
+    if (loads != NULL)
+        fragments = allocate("hb_fragments", hb_fragment_table_bytes(), config->numa_node);
+    if (fragments == NULL) {
         snprintf(error, error_size,
                  "worker %u: no memory for its flow cache of %" PRIu64 " entries (%zu MB on NUMA "
                  "node %u); reserve more hugepages, give EAL more memory (-m) or lower --flows",
                  config->index, config->flows_max,
                  hb_flow_table_bytes(config->flows_max, config->flows6_max) >> 20,
                  config->numa_node);
+        rte_free(loads);
         rte_free(flows);
         rte_free(worker);
         return NULL;
@@ -73,6 +77,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     worker->flows =
         hb_flow_table_init(flows, config->flows_max, config->flows6_max, &config->timeouts);
     worker->loads = loads;
+    worker->fragments = hb_fragment_table_init(fragments);
     worker->punt_port = HB_NO_PORT;
     worker->run = best_variant()->run;
     atomic_init(&worker->stop, false);
@@ -100,8 +105,15 @@ bool hb_worker_is_flushed(const struct hb_worker *worker)
 
 void hb_worker_destroy(struct hb_worker *worker)
 {
+    struct rte_mbuf *mbuf;
+
     if (worker == NULL)
         return;
+    hb_fragment_flush(worker->fragments);
+    while ((mbuf = hb_fragment_next_out(worker->fragments, HB_FRAGMENT_LOST)) != NULL)
+        hb_drop_mbuf(worker, mbuf, HB_DROP_FRAGMENT_NO_FIRST);
+    worker->counters->held_packets = 0;
+    rte_free(worker->fragments);
     rte_free(worker->loads);
     rte_free(worker->flows);
     rte_free(worker);

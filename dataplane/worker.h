@@ -55,6 +55,9 @@ struct hb_worker_config {
     struct hb_flow_timeouts timeouts;
     struct hb_counters_header *region; /* counters; it writes its own block only */
     const struct hb_generation_head *head;
+    /* All workers, this one too, for peek.h: the owner's array, filled before any is launched. */
+    struct hb_worker *const *siblings;
+    uint32_t siblings_count;
 };
 
 /* Allocates a worker and its flow cache on its NUMA node. Main lcore, before launch. Returns NULL

@@ -168,6 +168,14 @@ http {
         add_header X-Backend b$n;
         location / { default_type text/plain; return 200 "b$n\n"; }
         location /echo { default_type text/plain; return 200 "b$n \$args\n"; }
+        # Answers when it has read the whole body.
+        location /sink {
+            client_max_body_size 16m;
+            proxy_pass http://127.0.0.1/echo;
+            proxy_method GET;
+            proxy_pass_request_body off;
+            proxy_set_header Content-Length "";
+        }
         location /file { default_type application/octet-stream; limit_rate ${LAB_FILE_RATE:-4m}; }
     }
 }
@@ -204,8 +212,8 @@ attach_decap() {
 # ---- the two daemons -------------------------------------------------------------------------------
 
 # write_config N...: the configuration with these backends in both pools. EXTRA_POOL and EXTRA_SERVICE go in as
-# they are; LAB_TUNNEL replaces the line of tunnel sources; LAB_SETTLE is settle_after, LAB_TRACKING that of the TCP
-# services. `echo` has no health check, so that killing an nginx changes only `web`.
+# they are; LAB_TUNNEL replaces the line of tunnel sources; LAB_SETTLE is settle_after, LAB_ICMP is icmp,
+# LAB_TRACKING that of the TCP services. `echo` has no health check, so that killing an nginx changes only `web`.
 write_config() {
     local n members='' tunnel="tunnel: { source: $LB4, source6: \"$LB6\" }"
     for n in "$@"; do
@@ -215,6 +223,7 @@ write_config() {
 seed: lab-seed-that-is-no-secret
 ${LAB_TUNNEL-$tunnel}
 ${LAB_SETTLE:+settle_after: $LAB_SETTLE}
+${LAB_ICMP:+icmp: $LAB_ICMP}
 pools:
   - name: web
     algorithm: maglev

@@ -11,8 +11,8 @@
  *     send_frame(rig, &frame); turn(rig); receive(rig, PORT, &out);
  *
  * The draft may be changed and published again. rig_teardown checks after each test that no mbuf is
- * lost, that received = sent + punted + dropped, and that the gauges of live flows add up. All
- * memory of mbufs is filled with 0xff before a packet is put in (BL-06).
+ * lost, that received + made = sent + punted + dropped + held, and that the gauges of live flows
+ * add up. All memory of mbufs is filled with 0xff before a packet is put in (BL-06).
  */
 #ifndef HB_TEST_RIG_H
 #define HB_TEST_RIG_H
@@ -57,8 +57,11 @@ struct rig {
     uint32_t *used[RIG_POOLS]; /* the worker's notes (slot_uses.h); own_used unless changed */
     uint32_t own_used[RIG_POOLS][RIG_SLOTS];
     struct hb_backend backend[RIG_BACKENDS];
-    struct hb_settings settings;
+    struct hb_settings settings; /* zero: no ICMP of its own, none relayed */
     uint64_t number;
+
+    struct hb_worker *siblings[2]; /* both workers, when the test has asked for two */
+    struct hb_counters_header *other_region;
 
     struct generation_copy *published; /* the newest, which names the one before it */
 };
@@ -68,6 +71,11 @@ int rig_open(void);
 int rig_open_ports(void); /* the ports alone, on an EAL that runs */
 struct rte_mempool *rig_pool(void);
 void rig_close(void);
+
+/* A second worker beside the first, with its own counters and flow cache; change_worker makes the
+ * other one of the two that which `turn` drives. */
+void add_worker(struct rig *rig);
+void change_worker(struct rig *rig);
 
 /* For cmocka. The flow cache has 1,024 entries; rig_setup_with asks for others. */
 int rig_setup(void **state);
