@@ -37,6 +37,7 @@ enum hb_backend_event {
 struct hb_backend_state {
     enum hb_backend_health health;
     bool draining;
+    bool assumed;       /* its check takes silence for success: up is not proved (BL-94) */
     uint32_t successes; /* in a row */
     uint32_t failures;  /* in a row */
     uint64_t health_since_ms;
@@ -53,7 +54,7 @@ bool hb_backend_state_apply(struct hb_backend_state *state, enum hb_backend_even
 bool hb_backend_takes_new_flows(const struct hb_backend_state *state, uint32_t weight);
 enum hb_backend_use hb_backend_use_of(const struct hb_backend_state *state);
 
-/* "up", "down", "unknown", "draining": for people; draining wins over up. */
+/* "up", "assumed", "down", "unknown", "draining": for people; draining wins over up. */
 const char *hb_backend_state_name(const struct hb_backend_state *state);
 
 #endif

@@ -26,12 +26,15 @@
 #include "backend_state.h"
 #include "config.h"
 #include "hashing/table_builder.h"
+#include "health/damping.h"
 #include "id_registry.h"
 #include "next_hop.h"
 #include "slot_history.h"
 #include "tally.h"
 
 struct hb_probe; /* probes.h */
+
+#define HB_REASON_SIZE 256
 
 struct hb_model_backend {
     char name[HB_NAME_SIZE];
@@ -47,7 +50,10 @@ struct hb_model_backend {
     bool remembered; /* it owned slots before this control began */
     bool leaving;    /* no longer configured, serves until a new member can */
     struct hb_backend_state state;
-    char reason[96]; /* why the health is what it is, for people */
+    char reason[HB_REASON_SIZE];       /* of the last probe, for people */
+    char last_failure[HB_REASON_SIZE]; /* why the last probe that failed did; "": none has */
+    uint64_t last_failure_ms;
+    struct hb_damping damping;
 
     struct hb_next_hop hop;
     struct hb_rewrite rewrite; /* size 0: it cannot be forwarded to, and `problem` says why */

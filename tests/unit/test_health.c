@@ -38,6 +38,7 @@ struct probed {
     uint32_t reasons[HB_PROBE_LOCAL_ERROR + 1];
     struct hb_probe_result last;
     uint64_t starts_ms[STARTS_MAX];
+    struct hb_health_config config;
     struct probed *removes; /* another target to remove at the first result */
 };
 
@@ -103,13 +104,13 @@ static void wait_for_results(struct probed *probed, uint32_t count)
 static void probe(struct bench *bench, struct probed *probed, const char *address, uint16_t port,
                   uint32_t interval_ms, uint32_t timeout_ms)
 {
-    struct hb_health_config config = {
-        .type = HB_HEALTH_TCP, .port = port, .interval_ms = interval_ms, .timeout_ms = timeout_ms};
     struct hb_address to = address_of(address);
 
     memset(probed, 0, sizeof(*probed));
     probed->bench = bench;
-    probed->target = hb_health_add(bench->health, &to, &config, on_result, probed);
+    probed->config = (struct hb_health_config){
+        .type = HB_HEALTH_TCP, .port = port, .interval_ms = interval_ms, .timeout_ms = timeout_ms};
+    probed->target = hb_health_add(bench->health, &to, &probed->config, NULL, on_result, probed);
     assert_non_null(probed->target);
     assert_int_equal(probed->results, 0);
 }
@@ -307,18 +308,19 @@ static void test_bad_configuration(void **state)
     struct hb_address address = address_of("127.0.0.1");
     struct hb_health_config config = {.type = HB_HEALTH_NONE, .port = 80, .interval_ms = 1000};
 
-    assert_null(hb_health_add(bench->health, &address, &config, on_result, NULL));
+    assert_null(hb_health_add(bench->health, &address, &config, NULL, on_result, NULL));
     assert_int_equal(errno, EINVAL);
     config.type = HB_HEALTH_TCP;
     config.port = 0;
-    assert_null(hb_health_add(bench->health, &address, &config, on_result, NULL));
+    assert_null(hb_health_add(bench->health, &address, &config, NULL, on_result, NULL));
     assert_int_equal(errno, EINVAL);
 }
 
 /* --- The checker alone --- */
 
-static void on_check_done(void *context, enum hb_probe_reason reason)
+static void on_check_done(void *context, enum hb_probe_reason reason, const char *detail)
 {
+    (void)detail;
     *(int *)context = (int)reason;
 }
 
@@ -329,11 +331,18 @@ static void test_answer_counts_after_a_stall(void **state)
     struct bench *bench = *state;
     struct hb_health_config config = {.type = HB_HEALTH_TCP, .timeout_ms = 10};
     struct hb_address address = address_of("127.0.0.1");
+    struct hb_check_way way = {.to = address};
+    const char *detail = NULL;
     struct hb_check *check;
     int server = serve_port(&config.port), reason = -1;
 
-    check = hb_checker_tcp.create(bench->base, &address, &config, on_check_done, &reason);
-    hb_checker_tcp.begin(check);
+    check = hb_checker_tcp.create(&(struct hb_check_setup){.base = bench->base,
+                                                           .config = &config,
+                                                           .way = &way,
+                                                           .address = &address,
+                                                           .done = on_check_done,
+                                                           .context = &reason});
+    assert_int_equal(hb_checker_tcp.begin(check, &detail), HB_PROBE_UNDER_WAY);
     nanosleep(&stall, NULL);
     assert_int_equal(reason, -1);
     event_base_dispatch(bench->base); /* returns when nothing is pending any more */
@@ -364,7 +373,7 @@ static void test_removed_under_way(void **state)
 
     open_silent_port(&silent, &config.port);
     /* Added first it starts first; so it is under way when the other one has its first result. */
-    target = hb_health_add(bench->health, &address, &config, on_forbidden_result, NULL);
+    target = hb_health_add(bench->health, &address, &config, NULL, on_forbidden_result, NULL);
     probe(bench, &other, "127.0.0.1", port, 100, 80);
     wait_for_results(&other, 1);
     hb_health_remove(target);
