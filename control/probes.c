@@ -272,6 +272,8 @@ static void apply_result(struct hb_probe *probe, struct hb_model_backend *backen
     uint64_t now_ms = hb_now_ms();
     bool changed;
 
+    if (result->reason == HB_PROBE_UNSURE)
+        return; /* the last reason still holds */
     note_result(backend, &probe->check->config, result);
     if (result->reason == HB_PROBE_LOCAL_ERROR)
         return; /* says nothing about the backend */

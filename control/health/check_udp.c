@@ -19,11 +19,16 @@
 #include <event2/event_struct.h>
 
 #include "checker.h"
+#include "clock.h"
 #include "probe_socket.h"
+
+/* Longer than the kernel tries to find a neighbour, and than usual limits of ICMP errors. */
+#define ERROR_LASTS_MS 5000
 
 struct hb_check {
     struct hb_check_setup setup;
-    int fd; /* -1: none */
+    uint64_t error_ms; /* when one was heard, 0: never */
+    int fd;            /* -1: none */
     bool under_way;
     struct hb_check_way way; /* of the socket */
     struct event event;
@@ -41,10 +46,12 @@ static void close_socket(struct hb_check *check)
     check->fd = -1;
 }
 
-static enum hb_probe_reason reason_of(int error, const char **detail)
+static enum hb_probe_reason reason_of(struct hb_check *check, int error, const char **detail)
 {
     enum hb_probe_reason reason = hb_probe_reason_of(error);
 
+    if (reason != HB_PROBE_LOCAL_ERROR)
+        check->error_ms = hb_now_ms();
     if (reason == HB_PROBE_REFUSED)
         *detail = "answered that the port is closed (ICMP)";
     return reason;
@@ -60,11 +67,13 @@ static enum hb_probe_reason read_answer(struct hb_check *check, const char **det
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         if (!only_assumes(check))
             return HB_PROBE_TIMEOUT;
+        if (check->error_ms != 0 && hb_now_ms() - check->error_ms < ERROR_LASTS_MS)
+            return HB_PROBE_UNSURE;
         *detail = "did not object in time, so it is assumed to be up";
         return HB_PROBE_ASSUMED;
     }
     if (size < 0)
-        return reason_of(errno, detail);
+        return reason_of(check, errno, detail);
     if (only_assumes(check)) {
         *detail = "answered, but what it must answer is not configured: assumed to be up";
         return HB_PROBE_ASSUMED;
@@ -144,7 +153,7 @@ static int begin(struct hb_check *check, const char **detail)
     if (error == 0)
         return HB_PROBE_UNDER_WAY;
     close_socket(check);
-    return (int)reason_of(error, detail);
+    return (int)reason_of(check, error, detail);
 }
 
 static struct hb_check *create(const struct hb_check_setup *setup)

@@ -29,6 +29,8 @@ enum hb_probe_reason {
     HB_PROBE_TIMEOUT,     /* no answer within the time limit */
     HB_PROBE_UNREACHABLE, /* no route, or ICMP unreachable */
     HB_PROBE_WRONG,       /* it answered, but not as expected */
+    HB_PROBE_UNSURE,      /* silence that would be HB_PROBE_ASSUMED, but an error was heard shortly
+                           * before; counted neither as a success nor as a failure */
     HB_PROBE_LOCAL_ERROR, /* this machine could not probe: no descriptors, no ports, no permission.
                            * It says nothing about the backend: the owner may show it, and counts it
                            * neither as a success nor as a failure */

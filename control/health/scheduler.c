@@ -265,6 +265,8 @@ const char *hb_probe_reason_text(enum hb_probe_reason reason)
         return "cannot be reached";
     case HB_PROBE_WRONG:
         return "did not answer as expected";
+    case HB_PROBE_UNSURE:
+        return "is silent after an error";
     case HB_PROBE_LOCAL_ERROR:
         return "could not be probed: this machine lacks descriptors, ports or permission";
     }

@@ -368,7 +368,11 @@ static void test_silence_is_never_plain_up(void **state)
     tell(0, HB_PROBE_ASSUMED, NULL);
     assert_string_equal(hb_backend_state_name(&backend->state), "assumed");
     assert_true(hb_backend_takes_new_flows(&backend->state, 1));
-    tell_all(0, "FF");
+    /* (d): an error now and then, and silence between them that is no evidence. */
+    tell_all(0, "F");
+    tell(0, HB_PROBE_UNSURE, NULL);
+    tell(0, HB_PROBE_UNSURE, NULL);
+    tell_all(0, "F");
     assert_string_equal(hb_backend_state_name(&backend->state), "down");
 
     config = make_web(1);
