@@ -63,11 +63,13 @@ static uint64_t read_clock_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static int set_timer(struct event *timer, uint64_t delay_us)
+/* libevent counts from when the loop last woke up, unless it is told to look at the clock. */
+static int set_timer(struct event_base *base, struct event *timer, uint64_t delay_us)
 {
     struct timeval delay = {.tv_sec = (time_t)(delay_us / 1000000),
                             .tv_usec = (suseconds_t)(delay_us % 1000000)};
 
+    event_base_update_cache_time(base);
     return evtimer_add(timer, &delay);
 }
 
@@ -106,7 +108,7 @@ static int plan_start(struct hb_health_target *target, uint64_t now_us, uint64_t
     if (jitter_us > 0)
         delay_us += next_random(target->health) % jitter_us;
     target->planned_us = now_us + delay_us;
-    return set_timer(target->timer, delay_us);
+    return set_timer(target->health->base, target->timer, delay_us);
 }
 
 static void on_start_time(evutil_socket_t fd, short what, void *context)
