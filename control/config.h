@@ -64,6 +64,7 @@ struct hb_config {
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
     uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
+    uint32_t punt_rate;               /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;
     uint32_t pools_count;
     struct hb_service_config *services;
