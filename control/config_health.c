@@ -170,7 +170,7 @@ static bool read_statuses(struct hb_config_reader *reader, const struct hb_confi
             return hb_config_complain_found(reader, key, node, path, "");
         statuses.range[statuses.count++] = range;
     } while (*text == ',');
-    if (*text != '\0')
+    if (text != scalar_text(node) + node->data.scalar.length)
         return hb_config_complain_found(reader, key, node, path, "");
     memcpy(field, &statuses, sizeof(statuses));
     return true;

@@ -235,11 +235,14 @@ static void on_frames(struct bufferevent *connection, void *context)
 }
 
 static bool greeted;
+static struct bufferevent *last_connection;
 
 static void on_connection_end(struct bufferevent *connection, short what, void *context)
 {
     (void)what;
     (void)context;
+    if (connection == last_connection)
+        last_connection = NULL;
     bufferevent_free(connection);
 }
 
@@ -252,6 +255,7 @@ static void on_connection(struct evconnlistener *listener, evutil_socket_t fd,
     (void)from;
     (void)size;
     greeted = false;
+    last_connection = connection;
     bufferevent_setcb(connection, on_frames, NULL, on_connection_end, context);
     bufferevent_enable(connection, EV_READ | EV_WRITE);
 }
@@ -289,6 +293,8 @@ static void test_grpc(void **state)
     expect_call(&bench, "\0\0\0\0\3\x08\1", 7, "0", HB_PROBE_WRONG, "no health message");
     expect_call(&bench, "\1\0\0\0\2\x08\1", 7, "0", HB_PROBE_WRONG, "no health message");
     expect_call(&bench, "\0\0\0\0\2\x08\1", 7, "0", HB_PROBE_OK, "says SERVING");
+    if (last_connection)
+        bufferevent_free(last_connection);
     evconnlistener_free(listener);
     tear_down_bench(&bench);
 }
