@@ -178,12 +178,24 @@ static bool have_tunnels(struct hb_probes *probes)
     return false;
 }
 
-/* The address that answers come back to: the one towards the backend, if it is of the VIP's family.
- */
-static struct hb_address source_of(const struct hb_model_backend *backend,
-                                   const struct hb_address *vip)
+/* From this machine to the VIP. Answers come back to the address that leads to the backend, if it
+ * is of the VIP's family. */
+static bool find_ends(const struct hb_model_backend *backend, const struct hb_address *vip,
+                      struct hb_check_way *way, char *problem, size_t size)
 {
-    return backend->hop.source.family == vip->family ? backend->hop.source : hb_tunnels_source(vip);
+    struct hb_address own = hb_tunnels_source(vip);
+    char text[HB_ADDRESS_TEXT];
+
+    /* The kernel would keep such a packet to itself, and somebody here might answer it. */
+    if (hb_address_compare(&own, vip) == 0) {
+        snprintf(problem, size,
+                 "%s is an address of this machine, so nothing to it ever leaves; remove it here",
+                 hb_address_print(vip, text));
+        return false;
+    }
+    way->to = *vip;
+    way->from = backend->hop.source.family == vip->family ? backend->hop.source : own;
+    return true;
 }
 
 /* Before each probe through a tunnel: its headers follow the backend's. */
@@ -209,10 +221,9 @@ static bool prepare(void *context, struct hb_check_way *way, char *problem, size
         return false;
     }
     if (!hb_tunnels_set(probes->tunnels, probe->tunnel, backend->hop.ifindex, &backend->rewrite,
-                        problem, size))
+                        problem, size) ||
+        !find_ends(backend, &probe->check->config.vip, way, problem, size))
         return false;
-    way->to = probe->check->config.vip;
-    way->from = source_of(backend, &way->to);
     way->mark = hb_tunnels_mark(probe->tunnel);
     return true;
 }

@@ -79,6 +79,14 @@ check "its host answers all the same" all up b1 icmp4 icmp6
 start_nginx 1
 check "it is seen when the server is back" wait_for 10 "b1 is up" all up b1 tcp4 http4 http6
 
+# A VIP on the balancer itself would keep probes here, and something here might answer. That proves nothing.
+in_ns lb ip addr add "$VIP4/32" dev lo
+says_local() { api GET backends | is_true 'any(.backends[]; .pool == "tcp4" and (.reason | test("address of this machine")))'; }
+check "a VIP on the balancer is named" wait_for 10 "the reason says so" says_local
+check "nobody falls for it" all up b1 "${ipv4[@]}"
+in_ns lb ip addr del "$VIP4/32" dev lo
+check "probes go on without it" wait_for 10 "the reason is another" eval '! says_local'
+
 # The rules of a control that was killed are no obstacle to the next one.
 has_rules() { in_ns lb ip rule | grep -q 'fwmark 0x48420000'; }
 restarted() { [ "$(api GET status | jq .pid)" != "$1" ] && ctl status; }

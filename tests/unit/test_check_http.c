@@ -102,7 +102,7 @@ static void test_body(void **state)
     bench.config.body = (struct hb_check_bytes){4, "well"};
     strcpy(server.body, "all is well\n");
     ASSERT_PROBE(&bench, HB_PROBE_OK, "status 200");
-    strcpy(server.body, "all is wel");
+    strcpy(server.body, "all is lost");
     ASSERT_PROBE(&bench, HB_PROBE_WRONG, "not in the body");
     strcpy(server.body, "");
     ASSERT_PROBE(&bench, HB_PROBE_WRONG, "not in the body");

@@ -65,7 +65,7 @@ static struct {
     uint32_t ifindex; /* 0: not set */
     struct hb_rewrite rewrite;
 } tunnels[TARGETS_MAX];
-static bool tunnels_possible;
+static bool tunnels_possible, vip_is_ours;
 
 struct hb_tunnels *hb_tunnels_open(char *problem, size_t size)
 {
@@ -112,8 +112,7 @@ uint32_t hb_tunnels_mark(uint32_t number)
 
 struct hb_address hb_tunnels_source(const struct hb_address *to)
 {
-    (void)to;
-    return address_of("2001:db8::53");
+    return vip_is_ours ? *to : address_of("2001:db8::53");
 }
 
 static unsigned tunnels_set(void)
@@ -535,6 +534,12 @@ static void test_a_tunnel_follows_its_backend(void **state)
     backend->hop.source = address_of("2001:db8::1");
     assert_true(prepare_first(&way, problem));
     assert_address_equal(way.from, "2001:db8::53");
+
+    /* What would not leave this machine is no probe. */
+    vip_is_ours = true;
+    assert_false(prepare_first(&way, problem));
+    assert_non_null(strstr(problem, "is an address of this machine"));
+    vip_is_ours = false;
 
     apply(model, make_web(1));
     hb_probes_sync(probes);
