@@ -153,21 +153,22 @@ static json_t *describe_pools(const struct hb_model *model)
 /* By the state that people see: each backend counts once. */
 static json_t *count_backends(const struct hb_model *model)
 {
-    static const char *const states[] = {"up", "down", "draining", "unknown", "disabled"};
-    int counts[5] = {0}, total = 0;
+    static const char *const states[] = {"up",      "down",     "draining",
+                                         "unknown", "disabled", "assumed"};
+    int counts[6] = {0}, total = 0;
 
     for (uint32_t p = 0; p < model->pools_count; p++) {
         for (uint32_t b = 0; b < model->pools[p].backends_count; b++) {
             const char *state = hb_backend_state_name(&model->pools[p].backends[b]->state);
 
             total++;
-            for (int s = 0; s < 5; s++)
+            for (int s = 0; s < 6; s++)
                 counts[s] += strcmp(state, states[s]) == 0;
         }
     }
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "total", total, states[0], counts[0],
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "total", total, states[0], counts[0],
                      states[1], counts[1], states[2], counts[2], states[3], counts[3], states[4],
-                     counts[4]);
+                     counts[4], states[5], counts[5]);
 }
 
 void hb_api_get_status(struct hb_api_call *call)
@@ -257,6 +258,7 @@ static json_t *describe_backend(struct hb_control *control, const struct hb_mode
     json_object_set_new(object, "new_flows", json_integer((json_int_t)counts.new_flows));
     json_object_set_new(object, "packets", json_integer((json_int_t)counts.packets));
     json_object_set_new(object, "bytes", json_integer((json_int_t)counts.bytes));
+    hb_json_set_health(object, pool, backend);
     json_object_set_new(object, "next_hop", describe_hop(backend));
     hb_json_set_backend_life(object, control, pool, backend);
     return object;

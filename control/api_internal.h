@@ -74,4 +74,8 @@ void hb_api_post_plan(struct hb_api_call *call);
 /* api_handlers_lookup.c */
 void hb_api_get_lookup(struct hb_api_call *call);
 
+/* api_health.c: the members check, last_failure and damping of a backend. */
+void hb_json_set_health(json_t *object, const struct hb_model_pool *pool,
+                        const struct hb_model_backend *backend);
+
 #endif

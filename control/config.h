@@ -19,22 +19,9 @@
 #include "halbach/generation.h"
 #include "halbach/types.h"
 #include "hashing/table_builder.h"
+#include "health/check_config.h"
 
 #define HB_BUCKET_NONE UINT32_MAX /* a backend without the key "bucket" */
-
-enum hb_health_type {
-    HB_HEALTH_NONE = 1, /* always up */
-    HB_HEALTH_TCP = 2,  /* a TCP connection is accepted */
-};
-
-struct hb_health_config {
-    enum hb_health_type type;
-    uint16_t port;        /* 0: the port of the first service that uses the pool */
-    uint32_t interval_ms; /* from the start of one probe to the start of the next */
-    uint32_t timeout_ms;  /* less than the interval */
-    uint32_t rise;        /* successes in a row until up */
-    uint32_t fall;        /* failures in a row until down */
-};
 
 /* What a pool does when fewer than `minimum` of its backends are usable (pool_policy.h). */
 enum hb_below {

@@ -11,6 +11,7 @@
  *     config_rules.c    what else must hold between keys
  *     config_icmp.c     keys and rules about ICMP and MSS
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
+ *     config_health.c   rows, values and rules of health checks
  *     config_policy.c   keys and rules for what happens when backends fail, come up, or all rest
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
@@ -32,6 +33,7 @@
 #define HB_CONFIG_DEPTH_MAX      16         /* the schema needs 6 */
 #define HB_CONFIG_COMPLAINTS_MAX 1000       /* what nobody reads is not kept */
 #define HB_CONFIG_PATH           192
+#define HB_CONFIG_KEYS_MAX       24 /* of one schema */
 
 struct hb_config_complaint {
     int line;
@@ -104,6 +106,7 @@ enum hb_config_type {
     HB_CONFIG_BOOLEAN,   /* true or false */
     HB_CONFIG_FRACTION,  /* plain digits with a point; kept in 1/1024, min and max in millionths */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
+    HB_CONFIG_OWN,       /* read by the row's own function */
     HB_CONFIG_MAPPING,
     HB_CONFIG_LIST, /* of mappings */
 };
@@ -116,6 +119,11 @@ struct hb_config_choice {
 };
 
 struct hb_config_schema;
+struct hb_config_key;
+
+/* Reads a scalar into its field; false after a complaint. */
+typedef bool (*hb_config_read_own)(struct hb_config_reader *reader, const struct hb_config_key *key,
+                                   const yaml_node_t *node, const char *path, void *field);
 
 /* One key of the file. */
 struct hb_config_key {
@@ -125,6 +133,7 @@ struct hb_config_key {
     /* Anything else that an accepted value must hold; complains and returns false when it does not.
      */
     bool (*check)(struct hb_config_reader *reader, int line, const char *path, const void *field);
+    hb_config_read_own read;                /* HB_CONFIG_OWN */
     const struct hb_config_choice *choices; /* ends with a NULL word */
     const struct hb_config_schema *schema;  /* of a mapping, or of a list's elements */
     size_t count_offset;                    /* of a list's count, uint32_t */
@@ -145,6 +154,9 @@ struct hb_config_schema {
 /* Reads a scalar into its field; false after a complaint. */
 bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_config_key *key,
                           const yaml_node_t *node, const char *path, void *field);
+/* "expected a port from 1 to 65535, found "70000"" and the hint; returns false. */
+bool hb_config_complain_found(struct hb_config_reader *reader, const struct hb_config_key *key,
+                              const yaml_node_t *node, const char *path, const char *hint);
 /* Stores a number into a field of 1, 2 or 4 bytes. */
 void hb_config_store(void *field, size_t size, uint32_t value);
 /* Checks for rows. */
@@ -184,6 +196,14 @@ void hb_config_apply_rules(struct hb_config_reader *reader);
 /* config_icmp.c */
 extern const struct hb_config_schema hb_config_icmp_schema; /* of struct hb_icmp_config */
 void hb_config_check_mss(struct hb_config_reader *reader, uint32_t service_index);
+/* config_health.c */
+extern const struct hb_config_schema hb_config_health_schema;
+/* What a pool has in place of its first service: there is none; or some service's pool could not be
+ * found, and it may be this one. */
+#define HB_CONFIG_NO_SERVICE      UINT32_MAX
+#define HB_CONFIG_UNKNOWN_SERVICE (UINT32_MAX - 1)
+/* `service` is the index of the pool's first one. */
+void hb_config_check_health(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service);
 
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);

@@ -34,11 +34,6 @@ static const struct hb_config_choice forwardings[] = {
     {"nat", HB_CONFIG_NOT_YET},   {NULL, 0},
 };
 
-static const struct hb_config_choice health_types[] = {
-    {"tcp", HB_HEALTH_TCP},       {"none", HB_HEALTH_NONE},   {"http", HB_CONFIG_NOT_YET},
-    {"https", HB_CONFIG_NOT_YET}, {"udp", HB_CONFIG_NOT_YET}, {NULL, 0},
-};
-
 static const struct hb_config_choice protocols[] = {
     {"tcp", HB_PROTOCOL_TCP},
     {"udp", HB_PROTOCOL_UDP},
@@ -60,23 +55,6 @@ static const struct hb_config_key tunnel_keys[] = {
     {.name = "source6", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_config, tunnel_source6),
      .expected = "the IPv6 address that tunnels to IPv6 backends come from",
      .check = hb_config_check_unicast_ipv6},
-};
-
-static const struct hb_config_key health_keys[] = {
-    {.name = "type", .type = HB_CONFIG_CHOICE, FIELD(struct hb_health_config, type),
-     .expected = "tcp or none", .choices = health_types, .preset = HB_HEALTH_TCP},
-    {.name = "port", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, port),
-     .expected = "a port from 1 to 65535", .min = 1, .max = 65535},
-    {.name = "interval", .type = HB_CONFIG_DURATION, FIELD(struct hb_health_config, interval_ms),
-     .expected = "a time from 10ms to 60m, such as 500ms or 1s", .min = 10, .max = 3600000,
-     .preset = 1000},
-    {.name = "timeout", .type = HB_CONFIG_DURATION, FIELD(struct hb_health_config, timeout_ms),
-     .expected = "a time from 1ms to 60m, such as 500ms or 1s", .min = 1, .max = 3600000,
-     .preset = 500},
-    {.name = "rise", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, rise),
-     .expected = "a count from 1 to 1000", .min = 1, .max = 1000, .preset = 2},
-    {.name = "fall", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, fall),
-     .expected = "a count from 1 to 1000", .min = 1, .max = 1000, .preset = 3},
 };
 
 static const struct hb_config_key backend_keys[] = {
@@ -102,8 +80,6 @@ static const struct hb_config_key punt_keys[] = {
 static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
 static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
                                                       ROWS(tunnel_keys)};
-static const struct hb_config_schema health_schema = {
-    .what = "a health check such as { type: tcp, interval: 1s }", ROWS(health_keys)};
 static const struct hb_config_schema backend_schema = {
     .what = "a backend such as { name: web1, address: 198.51.100.11 }", ROWS(backend_keys),
     .size = sizeof(struct hb_backend_config),
@@ -131,7 +107,7 @@ static const struct hb_config_key pool_keys[] = {
     {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
      .expected = "ipip", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
-     .schema = &health_schema},
+     .schema = &hb_config_health_schema},
     {.name = "failure", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, failure),
      .schema = &hb_config_failure_schema},
     {.name = "slow_start", .type = HB_CONFIG_DURATION, FIELD(struct hb_pool_config, slow_start_ms),
@@ -188,8 +164,6 @@ static const struct hb_config_key root_keys[] = {
 static const struct hb_config_schema root_schema = {
     .what = "a mapping with seed, pools and services", ROWS(root_keys)};
 /* clang-format on */
-
-#define KEYS_MAX 16 /* of one schema */
 
 static int line_of(const yaml_node_t *node)
 {
@@ -325,7 +299,7 @@ static uint32_t find_key(struct hb_config_reader *reader, const struct hb_config
 static void read_mapping(struct hb_config_reader *reader, const struct hb_config_schema *schema,
                          const yaml_node_t *node, const char *path, uint8_t *object)
 {
-    int seen[KEYS_MAX] = {0}; /* line of each key */
+    int seen[HB_CONFIG_KEYS_MAX] = {0}; /* line of each key */
     char key_path[HB_CONFIG_PATH];
     int line = line_of(node);
 
@@ -363,8 +337,7 @@ void hb_config_apply_schema(struct hb_config_reader *reader)
 {
     const yaml_node_t *root = yaml_document_get_root_node(reader->document);
 
-    _Static_assert(sizeof(pool_keys) / sizeof(pool_keys[0]) <= KEYS_MAX, "KEYS_MAX is too small");
-    _Static_assert(sizeof(health_keys) / sizeof(health_keys[0]) <= KEYS_MAX, "KEYS_MAX too small");
+    _Static_assert(sizeof(pool_keys) / sizeof(pool_keys[0]) <= HB_CONFIG_KEYS_MAX, "too small");
     set_presets(&root_schema, (uint8_t *)reader->config);
     read_mapping(reader, &root_schema, root, "", (uint8_t *)reader->config);
 }

@@ -27,6 +27,7 @@
 #include "config.h"
 #include "drain.h"
 #include "hashing/table_builder.h"
+#include "health/damping.h"
 #include "id_registry.h"
 #include "next_hop.h"
 #include "pool_policy.h"
@@ -34,6 +35,8 @@
 #include "tally.h"
 
 struct hb_probe; /* probes.h */
+
+#define HB_REASON_SIZE 256
 
 struct hb_model_backend {
     char name[HB_NAME_SIZE];
@@ -53,8 +56,11 @@ struct hb_model_backend {
     bool backup;     /* of the pool's backup pool */
     bool stands;     /* in the pool's table */
     struct hb_backend_state state;
+    char reason[HB_REASON_SIZE];       /* of the last probe, for people */
+    char last_failure[HB_REASON_SIZE]; /* why the last probe that failed did; "": none has */
+    uint64_t last_failure_ms;
+    struct hb_damping damping;
     struct hb_drain drain; /* while state.draining */
-    char reason[96];       /* why the health is what it is, for people */
 
     struct hb_next_hop hop;
     struct hb_rewrite rewrite; /* size 0: it cannot be forwarded to, and `problem` says why */

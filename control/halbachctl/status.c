@@ -318,6 +318,7 @@ static void show_backend_counts(const struct hb_screen *screen, const json_t *st
         {"backends.down", "down", HB_RED},
         {"backends.draining", "draining", HB_YELLOW},
         {"backends.unknown", "unknown", HB_YELLOW},
+        {"backends.assumed", "assumed", HB_YELLOW},
     };
     unsigned i;
 

@@ -157,6 +157,12 @@ static const struct row port_rows[] = {
 #define TIME_EXPECTED   "t:5: pools[0].health.interval: expected a time from 10ms to 60m, such as 500ms or " \
                         "1s, found "
 
+#define HEALTH(text)    "    health: { type: " text " }"
+#define STATUS_EXPECTED "t:5: pools[0].health.status: expected up to 8 HTTP status codes or ranges such as 200 or " \
+                        "200-299,404, found "
+#define UNUSED(key, type) "t:5: pools[0].health." key ": type " type " has no use for it; remove it or choose " \
+                          "another type"
+
 static const struct row health_rows[] = {
     {5, TIME("1s"), NULL},
     {5, TIME("501ms"), NULL},
@@ -180,9 +186,83 @@ static const struct row health_rows[] = {
      "t:5: pools[0].health.fall: expected a count from 1 to 1000, found \"1001\""},
     {5, "    health: { port: 65536 }",
      "t:5: pools[0].health.port: expected a port from 1 to 65535, found \"65536\""},
-    {5, "    health: { type: http }",
-     "t:5: pools[0].health.type: \"http\" is not available in this version; expected tcp or none"},
-    {5, "    health: { type: ping }", "t:5: pools[0].health.type: expected tcp or none, found \"ping\""},
+    {5, "    health: { type: ping }", "t:5: pools[0].health.type: expected tcp, http, https, udp, icmp, grpc, "
+     "exec or none, found \"ping\""},
+    {5, HEALTH("http"), NULL},
+    {5, HEALTH("http, path: \"/up?x=1\", host: www.example.org, status: 200, body: ok"), NULL},
+    {5, HEALTH("https, status: \"200-299,404\", verify: false, ca: /etc/ssl/own.pem"), NULL},
+    {5, HEALTH("udp, port: 53, send: \"hex:00 01ff\", expect: pong"), NULL},
+    {5, HEALTH("icmp, via: tunnel"), NULL},
+    {5, HEALTH("grpc, grpc_service: shop.Cart"), NULL},
+    {5, HEALTH("exec, command: /bin/true --fast"), NULL},
+    {5, HEALTH("tcp, via: tunnel, vip: 192.0.2.10, jitter: 500ms"), NULL},
+    {5, HEALTH("tcp, damping: { enabled: false }"), NULL},
+    {5, HEALTH("tcp, damping: { half_life: 30s, suppress: 5.5, reuse: 0.5, max_hold: 10m }"), NULL},
+    {5, HEALTH("http, path: up"),
+     "t:5: pools[0].health.path: expected a path of 1 to 255 visible characters that begins with /, found \"up\""},
+    {5, HEALTH("http, path: \"/a b\""),
+     "t:5: pools[0].health.path: expected a path of 1 to 255 visible characters that begins with /, found \"/a b\""},
+    {5, HEALTH("http, host: \"www:80\""),
+     "t:5: pools[0].health.host: expected a host name without port, found \"www:80\""},
+    {5, HEALTH("http, status: 99"), STATUS_EXPECTED "\"99\""},
+    {5, HEALTH("http, status: 600"), STATUS_EXPECTED "\"600\""},
+    {5, HEALTH("http, status: 299-200"), STATUS_EXPECTED "\"299-200\""},
+    {5, HEALTH("http, status: \"200,\""), STATUS_EXPECTED "\"200,\""},
+    {5, HEALTH("http, status: 2xx"), STATUS_EXPECTED "\"2xx\""},
+    {5, HEALTH("http, status: \"200 \""), STATUS_EXPECTED "\"200 \""},
+    {5, HEALTH("http, status: [200]"), STATUS_EXPECTED "a list"},
+    {5, HEALTH("http, status: \"200,201,202,203,204,205,206,207,208\""),
+     STATUS_EXPECTED "\"200,201,202,203,204,205,206,207,208\""},
+    {5, HEALTH("http, body: \"\""),
+     "t:5: pools[0].health.body: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"\""},
+    {5, HEALTH("udp, expect: a, send: \"hex:0\""),
+     "t:5: pools[0].health.send: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"hex:0\""},
+    {5, HEALTH("udp, expect: a, send: \"hex:\""),
+     "t:5: pools[0].health.send: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"hex:\""},
+    {5, HEALTH("udp, expect: \"hex:0g\", send: a"),
+     "t:5: pools[0].health.expect: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"hex:0g\""},
+    {5, HEALTH("udp, expect: a"),
+     "t:5: pools[0].health: \"send\" is missing; expected the bytes to send, 1 to 254 characters, or \"hex:\" and "
+     "pairs of hexadecimal digits"},
+    {5, HEALTH("exec"),
+     "t:5: pools[0].health: \"command\" is missing; expected the absolute path of a program and its arguments"},
+    {5, HEALTH("exec, command: true"),
+     "t:5: pools[0].health.command: expected the absolute path of a program and its arguments, 511 characters at "
+     "most, found \"true\""},
+    {5, HEALTH("https, verify: 1"), "t:5: pools[0].health.verify: expected true or false, found \"1\""},
+    {5, HEALTH("https, ca: own.pem"),
+     "t:5: pools[0].health.ca: expected the absolute path of a file with certificates (PEM), found \"own.pem\""},
+    {5, HEALTH("grpc, grpc_service: \"a b\""),
+     "t:5: pools[0].health.grpc_service: expected the name of a gRPC service, such as shop.Cart, found \"a b\""},
+    {5, HEALTH("tcp, path: /"), UNUSED("path", "tcp")},
+    {5, HEALTH("http, verify: true"), UNUSED("verify", "http")},
+    {5, HEALTH("http, send: a"), UNUSED("send", "http")},
+    {5, HEALTH("icmp, port: 80"), UNUSED("port", "icmp")},
+    {5, HEALTH("exec, command: /bin/true, via: direct"), UNUSED("via", "exec")},
+    {5, HEALTH("none, command: /bin/true"), UNUSED("command", "none")},
+    {5, HEALTH("tcp, via: tunel"), "t:5: pools[0].health.via: expected direct or tunnel, found \"tunel\""},
+    {5, HEALTH("tcp, vip: 192.0.2.10"),
+     "t:5: pools[0].health.vip: only a check through the tunnel goes to a VIP; add \"via: tunnel\" or remove it"},
+    {5, HEALTH("tcp, via: tunnel, vip: 192.0.2.11"),
+     "t:5: pools[0].health.vip: expected the VIP of a service that uses this pool, but 192.0.2.11 is none"},
+    {5, HEALTH("tcp, jitter: 501ms"),
+     "t:5: pools[0].health: the jitter (501 ms) must be at most half the interval (1000 ms)"},
+    {5, HEALTH("tcp, jitter: 5"),
+     "t:5: pools[0].health.jitter: expected a time from 0ms to 30m, such as 100ms, found \"5\"; add a unit: ms, s, m "
+     "or h"},
+    {5, HEALTH("tcp, damping: off"),
+     "t:5: pools[0].health.damping: expected a mapping such as { half_life: 1m, suppress: 3, reuse: 1 }, or "
+     "{ enabled: false }"},
+    {5, HEALTH("tcp, damping: { suppress: 1 }"),
+     "t:5: pools[0].health.damping.suppress: expected a number of falls from 1.1 to 1000, such as 3, found \"1\""},
+    {5, HEALTH("tcp, damping: { reuse: 3 }"),
+     "t:5: pools[0].health.damping: \"reuse\" must be less than \"suppress\""},
+    {5, HEALTH("tcp, damping: { halflife: 1m }"),
+     "t:5: pools[0].health.damping: unknown key \"halflife\"; did you mean \"half_life\"?"},
     {5, "    health: { timeout: 1s }",
      "t:5: pools[0].health: the timeout (1000 ms) must be less than the interval (1000 ms)"},
     {5, "    health: { interval: 400ms }",
