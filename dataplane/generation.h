@@ -99,11 +99,13 @@ struct hb_generation {
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
 };
 
-/* Whether stage_encap may go its short way. */
+/* Whether stage_encap may go its short way, with packets that fit. */
 static inline bool hb_backend_is_plain(const struct hb_backend *backend)
 {
+    uint8_t for_others = HB_REWRITE_FRAGMENT_OUTER | HB_REWRITE_FRAGMENT_INNER;
+
     return backend->forwarding == HB_FORWARDING_IPIP && backend->family == HB_FAMILY_IPV4 &&
-           backend->l2_size == 14 && backend->flags == 0 && backend->spread == 0;
+           backend->l2_size == 14 && (backend->flags & ~for_others) == 0 && backend->spread == 0;
 }
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */

@@ -111,6 +111,36 @@ static void send_by_port(struct hb_batch *batch)
     }
 }
 
+/* The service and the backend have the packet as one, the worker has sent each of the pieces. */
+void hb_send_pieces(struct hb_batch *batch, struct hb_packet *packet, struct rte_mbuf **pieces,
+                    uint16_t count)
+{
+    struct hb_worker *worker = batch->worker;
+    struct hb_worker_counters *counters = worker->counters;
+    uint64_t bytes = 0;
+    uint16_t taken;
+
+    for (uint16_t i = 0; i < count; i++)
+        bytes += rte_pktmbuf_pkt_len(pieces[i]);
+    taken = rte_eth_tx_burst(packet->backend->port, (uint16_t)worker->config.index, pieces, count);
+    for (uint16_t i = taken; i < count; i++) {
+        bytes -= rte_pktmbuf_pkt_len(pieces[i]);
+        hb_drop_mbuf(worker, pieces[i], HB_DROP_TX_FULL);
+    }
+    counters->made_packets += count - 1u;
+    counters->tx_packets += taken;
+    counters->tx_bytes += bytes;
+    if (taken == count) {
+        count_services(batch, packet, 1, packet->inner_length, true);
+        count_backends(batch, packet, 1, packet->inner_length, true);
+    } else {
+        worker->services[batch->generation->services[packet->service].id].drops++;
+    }
+    rte_pktmbuf_free(packet->mbuf);
+    packet->mbuf = NULL;
+    batch->ended++;
+}
+
 void hb_stage_output(struct hb_batch *batch)
 {
     struct rte_mbuf *mbufs[HB_BURST];

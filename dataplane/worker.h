@@ -45,9 +45,10 @@ struct hb_worker_config {
     uint32_t numa_node;
     uint16_t ports[HB_PORTS_MAX]; /* ports it receives from */
     uint32_t ports_count;
-    uint64_t flows_max;     /* flows that its cache holds */
-    uint64_t flows6_max;    /* of which IPv6 at most; 0: an eighth */
-    uint32_t idle_sleep_us; /* sleep so long after many idle polls in a row; 0: never */
+    uint64_t flows_max;          /* flows that its cache holds */
+    uint64_t flows6_max;         /* of which IPv6 at most; 0: an eighth */
+    uint32_t udp_checksum_ports; /* bit mask by port id: those that compute UDP checksums */
+    uint32_t idle_sleep_us;      /* sleep so long after many idle polls in a row; 0: never */
     struct hb_flow_timeouts timeouts;
     struct hb_counters_header *region; /* counters; it writes its own block only */
     const struct hb_generation_head *head;

@@ -52,6 +52,7 @@ struct hb_worker {
     uint32_t idle_polls;         /* turns in a row that received nothing */
     uint32_t tx_pending;         /* bit mask of the ports whose buffer holds packets */
     uint16_t ipv4_id;            /* of the next outer IPv4 header that needs one */
+    uint32_t ipv6_fragment_id;   /* of the next outer IPv6 packet that is cut */
     struct hb_loads *bounded;    /* NULL until a pool bounds its load */
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
