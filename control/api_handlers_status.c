@@ -137,10 +137,11 @@ static json_t *describe_pools(const struct hb_model *model)
 
         json_array_append_new(
             pools,
-            json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
-                      "algorithm", hb_algorithm_name(pool->algorithm), "table_size",
-                      pool->table_size, "backends", pool->backends_count, "usable", pool->usable,
-                      "unsettled", pool->owner ? pool->history.unsettled_count : 0, "bounded_load",
+            json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
+                      "forwarding", hb_forwarding_name(pool->forwarding), "algorithm",
+                      hb_algorithm_name(pool->algorithm), "table_size", pool->table_size,
+                      "backends", pool->backends_count, "usable", pool->usable, "unsettled",
+                      pool->owner ? pool->history.unsettled_count : 0, "bounded_load",
                       (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
                       pool->owner ? hb_json_hex(pool->owners, sizeof(pool->owners)) : json_null(),
                       "last_change", describe_change(&pool->change), "warning",

@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "address_prefix.h"
+#include "forwarding.h"
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"
 #include "halbach/types.h"
@@ -53,6 +55,7 @@ struct hb_pool_config {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_forwarding_options encap;
     struct hb_health_config health;
     struct hb_backend_config *backends;
     uint32_t backends_count; /* at least 1 */
@@ -76,7 +79,9 @@ struct hb_config {
     uint64_t table_seed;              /* derived from the seed, for table builders */
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
-    uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
+    /* Outer sources by the flow, for headers without ports; family 0: not wanted. */
+    struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
+    uint32_t settle_after_ms; /* 0: the dataplane's idle time of TCP flows */
     struct hb_pool_config *pools;
     uint32_t pools_count;
     struct hb_service_config *services;

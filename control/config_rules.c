@@ -308,6 +308,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
     for (uint32_t i = 0; i < config->services_count; i++)
         check_tracking(reader, i);
     check_addresses(reader, entries);
+    hb_config_check_forwarding(reader);
 free_all:
     free(entries);
     free(first_service);

@@ -77,6 +77,7 @@ struct hb_model_pool {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_forwarding_options encap;
     struct hb_health_config health;     /* its port found: 0 only when nothing says which */
     struct hb_model_backend **backends; /* sorted by address; each is owned and does not move */
     uint32_t backends_count;
@@ -121,6 +122,7 @@ struct hb_model {
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
+    struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;

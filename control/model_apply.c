@@ -145,6 +145,7 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     pool->options = from->options;
     pool->bounded_load = from->bounded_load;
     pool->forwarding = from->forwarding;
+    pool->encap = from->encap;
     pool->health = from->health;
     pool->health.port = hb_model_probe_port(config, index);
     /* Room for members that stay on as leaving ones as well. */
@@ -441,6 +442,8 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->table_seed = config->table_seed;
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
+    model->tunnel_prefix = config->tunnel_prefix;
+    model->tunnel_prefix6 = config->tunnel_prefix6;
     model->settle_after_ms = config->settle_after_ms;
     return 0;
 }

@@ -70,6 +70,7 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
 
     return before != NULL && after != NULL && before->algorithm == after->algorithm &&
            before->table_size == after->table_size && before->forwarding == after->forwarding &&
+           hb_forwarding_equal(&before->encap, &after->encap) &&
            before->bounded_load == after->bounded_load &&
            before->options.virtual_nodes == after->options.virtual_nodes &&
            before->options.ketama == after->options.ketama &&
@@ -89,6 +90,8 @@ void hb_preview_diff(struct hb_preview *preview)
     preview->changed = preview->reseeded ||
                        hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
                        hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
+                       !hb_address_prefix_equal(&config->tunnel_prefix, &model->tunnel_prefix) ||
+                       !hb_address_prefix_equal(&config->tunnel_prefix6, &model->tunnel_prefix6) ||
                        config->settle_after_ms != model->settle_after_ms;
     for (uint32_t p = 0; p < preview->pools_count; p++) {
         const struct hb_preview_pool *pool = &preview->pools[p];

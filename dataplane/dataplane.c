@@ -187,8 +187,10 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .head = &d->head,
         };
 
-        for (uint32_t p = 0; p < d->ports.count; p++)
+        for (uint32_t p = 0; p < d->ports.count; p++) {
             config.ports[p] = d->ports.port[p].id;
+            config.udp_checksum_ports |= (uint32_t)d->ports.port[p].udp_checksum << config.ports[p];
+        }
         d->worker[i] = hb_worker_create(&config, problem, HB_TEXT_SIZE);
         if (d->worker[i] == NULL) {
             free_workers(d);

@@ -19,7 +19,7 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#include "checksum.h"
+#include "checksum_update.h"
 #include "encap.h"
 
 #define ECN_MASK            3

@@ -30,7 +30,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "checksum.h"
+#include "checksum_update.h"
 #include "encap.h"
 
 #define PROTOCOL_IPV4   4

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * checksum.h: Internet checksums (RFC 1071) brought up to date when part of what they cover
+ * checksum_update.h: Internet checksums (RFC 1071) brought up to date when part of what they cover
  * changes. Pure.
  *
  * Words are as loaded from the packet: a one's complement sum does not depend on the order of
  * bytes.
  */
-#ifndef HB_DATAPLANE_CHECKSUM_H
-#define HB_DATAPLANE_CHECKSUM_H
+#ifndef HB_DATAPLANE_CHECKSUM_UPDATE_H
+#define HB_DATAPLANE_CHECKSUM_UPDATE_H
 
 #include <stdint.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "checksum.h"
+#include "checksum_update.h"
 
 static uint16_t word_at(const uint8_t *at)
 {
