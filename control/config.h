@@ -82,6 +82,7 @@ struct hb_config {
     /* Outer sources by the flow, for headers without ports; family 0: not wanted. */
     struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
     uint32_t settle_after_ms; /* 0: the dataplane's idle time of TCP flows */
+    uint32_t punt_rate;       /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;
     uint32_t pools_count;
     struct hb_service_config *services;

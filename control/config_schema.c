@@ -92,6 +92,13 @@ static const struct hb_config_key backend_keys[] = {
      .preset = HB_BUCKET_NONE},
 };
 
+static const struct hb_config_key punt_keys[] = {
+    {.name = "rate", .type = HB_CONFIG_NUMBER, FIELD(struct hb_config, punt_rate),
+     .expected = "packets a second for each worker, 0 (no limit) to 100000000", .min = 0,
+     .max = 100000000, .preset = 100000},
+};
+
+static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
 static const struct hb_config_schema tunnel_schema = {
     .what = "a mapping of source, source6, source_prefix and source_prefix6", ROWS(tunnel_keys)};
 static const struct hb_config_schema health_schema = {
@@ -166,6 +173,7 @@ static const struct hb_config_key root_keys[] = {
      .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
      .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
     {.name = "pools", .type = HB_CONFIG_LIST, FIELD(struct hb_config, pools),

@@ -445,5 +445,6 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->tunnel_prefix = config->tunnel_prefix;
     model->tunnel_prefix6 = config->tunnel_prefix6;
     model->settle_after_ms = config->settle_after_ms;
+    model->punt_rate = config->punt_rate;
     return 0;
 }
