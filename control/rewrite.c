@@ -6,30 +6,42 @@
 
 #include "rewrite_internal.h"
 
-#define ETHERNET_SIZE 14
+#define VLAN_SIZE 4
 
 /* Index and name must both agree: the same index may be another interface in another network
- * namespace. */
+ * namespace. Of a VLAN the name is the VLAN's own, so there the lower interface's index must do. */
 static const struct hb_port_info *find_port(struct hb_port_list ports,
                                             const struct hb_next_hop *hop)
 {
+    bool vlan = hop->vlan_type != 0;
+    uint32_t ifindex = vlan ? hop->port_ifindex : hop->ifindex;
+
     for (uint32_t i = 0; i < ports.count; i++) {
         const struct hb_port_info *port = &ports.port[i];
 
-        if (port->ifindex == hop->ifindex &&
-            strncmp(port->ifname, hop->ifname, sizeof(port->ifname)) == 0)
+        if (port->ifindex == ifindex &&
+            (vlan || strncmp(port->ifname, hop->ifname, sizeof(port->ifname)) == 0))
             return port;
     }
     return NULL;
 }
 
+/* The tag is that of the next hop's VLAN, whatever tag the packet came with (BL-35); its priority
+ * bits are 0. */
 static void put_ethernet(struct hb_rewrite *rewrite, const struct hb_next_hop *hop, uint8_t family)
 {
+    uint8_t *type = rewrite->bytes + 12;
+
     memcpy(rewrite->bytes, hop->gateway_mac, 6);
     memcpy(rewrite->bytes + 6, hop->source_mac, 6);
-    hb_put16(rewrite->bytes + 12, family == HB_FAMILY_IPV4 ? 0x0800 : 0x86dd);
-    rewrite->l2_size = ETHERNET_SIZE;
-    rewrite->size = ETHERNET_SIZE;
+    if (hop->vlan_type != 0) {
+        hb_put16(type, hop->vlan_type);
+        hb_put16(type + 2, hop->vlan_id);
+        type += VLAN_SIZE;
+    }
+    hb_put16(type, family == HB_FAMILY_IPV4 ? 0x0800 : 0x86dd);
+    rewrite->l2_size = (uint8_t)(type + 2 - rewrite->bytes);
+    rewrite->size = rewrite->l2_size;
 }
 
 /* `outer`: bytes of the headers that are part of the IP packet on the link. */

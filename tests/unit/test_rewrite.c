@@ -174,6 +174,39 @@ static void test_spread_sources(void **state)
     }
 }
 
+/* BL-35: the tag of the next hop's VLAN; its bytes are none of the MTU's. */
+static void test_vlan(void **state)
+{
+    static const uint8_t expected[18] = {2, 0, 0,    0,    0,    1,    2,    0,    0,
+                                         0, 0, 0x10, 0x81, 0x00, 0x04, 0x92, 0x08, 0x00};
+    struct hb_next_hop hop = resolved_hop();
+    struct hb_rewrite rewrite;
+
+    (void)state;
+    strcpy(hop.ifname, "eth0.1170");
+    hop.ifindex = 12;
+    hop.port_ifindex = 7;
+    hop.vlan_type = 0x8100;
+    hop.vlan_id = 1170;
+    for (enum hb_forwarding mode = HB_FORWARDING_IPIP; mode <= HB_FORWARDING_L3DSR; mode++) {
+        struct hb_rewrite_wish wish = wish_of(mode);
+        struct hb_next_hop untagged = resolved_hop();
+        struct hb_rewrite plain_one;
+
+        hop.gateway = untagged.gateway = address_of("198.51.100.11");
+        assert_true(make("198.51.100.11", &untagged, &wish, &plain_one));
+        assert_true(make("198.51.100.11", &hop, &wish, &rewrite));
+        assert_int_equal(rewrite.l2_size, 18);
+        assert_int_equal(rewrite.size, plain_one.size + 4);
+        assert_int_equal(rewrite.inner_max, plain_one.inner_max);
+        assert_memory_equal(rewrite.bytes, expected, 16);
+        assert_memory_equal(rewrite.bytes + 16, plain_one.bytes + 12, sizeof(rewrite.bytes) - 16);
+    }
+    hop.port_ifindex = 8;
+    assert_false(make("198.51.100.11", &hop, &(struct hb_rewrite_wish[]){wish_of(1)}[0], &rewrite));
+    assert_non_null(strstr(problem, "leaves by eth0.1170, which is not a port"));
+}
+
 static void test_l2_and_l3dsr(void **state)
 {
     struct hb_rewrite_wish l2 = wish_of(HB_FORWARDING_L2), l3dsr = wish_of(HB_FORWARDING_L3DSR);
@@ -263,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_every_tunnel),
         cmocka_unit_test(test_options_of_tunnels),
         cmocka_unit_test(test_spread_sources),
+        cmocka_unit_test(test_vlan),
         cmocka_unit_test(test_l2_and_l3dsr),
         cmocka_unit_test(test_the_dataplane_accepts_them),
         cmocka_unit_test(test_problems_name_the_remedy),
