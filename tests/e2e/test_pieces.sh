@@ -42,7 +42,8 @@ check "nothing more was dropped" test "$(drops oversize)" = "$before"
 
 # b1 without halbach-backend: the kernel's VXLAN, whose MAC address is the one that control makes of the backend's.
 needed in_ns b1 "$(program halbach-backend)" detach eth0
-mac=$(printf '02:48:%02x:%02x:%02x:%02x' $(backend_address4 1 | tr . ' '))
+IFS=. read -r -a bytes <<<"$(backend_address4 1)"
+mac=$(printf '02:48:%02x:%02x:%02x:%02x' "${bytes[@]}")
 needed in_ns b1 sh -c "ip link add vx0 address $mac type vxlan id 100 dstport 4789 local $(backend_address4 1) nolearning &&
     ip link set vx0 mtu 1500 up && sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.vx0.rp_filter=0"
 LAB_FORWARDING='    forwarding: vxlan
