@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include <rte_byteorder.h>
+#include <rte_ethdev.h>
 #include <rte_ip.h>
 
 #include "encap.h"
@@ -256,6 +257,42 @@ static uint8_t make_outer(struct hb_batch *batch, struct hb_packet *packet, stru
     return fault != HB_NO_FAULT ? fault : cut_outer(batch->worker, packet, pieces);
 }
 
+/* Ends a packet that was cut: its pieces are sent at once, in their order and before the packets
+ * that wait for stage_output. The worker has sent each of them; service and backend have the packet
+ * as one, if the port took all of it. */
+static void send_pieces(struct hb_batch *batch, struct hb_packet *packet, struct pieces *pieces)
+{
+    struct hb_worker *worker = batch->worker;
+    struct hb_service_counters *service =
+        &worker->services[batch->generation->services[packet->service].id];
+    struct hb_backend_counters *backend = &worker->backends[packet->backend_id];
+    uint64_t bytes = 0;
+    uint16_t taken;
+
+    for (uint16_t i = 0; i < pieces->count; i++)
+        bytes += rte_pktmbuf_pkt_len(pieces->mbuf[i]);
+    taken = rte_eth_tx_burst(packet->backend->port, (uint16_t)worker->config.index, pieces->mbuf,
+                             pieces->count);
+    for (uint16_t i = taken; i < pieces->count; i++) {
+        bytes -= rte_pktmbuf_pkt_len(pieces->mbuf[i]);
+        hb_drop_mbuf(worker, pieces->mbuf[i], HB_DROP_TX_FULL);
+    }
+    worker->counters->made_packets += pieces->count - 1u;
+    worker->counters->tx_packets += taken;
+    worker->counters->tx_bytes += bytes;
+    if (taken == pieces->count) {
+        service->packets++;
+        service->bytes += packet->inner_length;
+        backend->packets++;
+        backend->bytes += packet->inner_length;
+    } else {
+        service->drops++;
+    }
+    rte_pktmbuf_free(packet->mbuf);
+    packet->mbuf = NULL;
+    batch->ended++;
+}
+
 uint8_t hb_encap_in_pieces(struct hb_batch *batch, struct hb_packet *packet)
 {
     struct pieces pieces = {.count = 0};
@@ -267,6 +304,6 @@ uint8_t hb_encap_in_pieces(struct hb_batch *batch, struct hb_packet *packet)
         free_pieces(&pieces);
         return fault;
     }
-    hb_send_pieces(batch, packet, pieces.mbuf, pieces.count);
+    send_pieces(batch, packet, &pieces);
     return HB_NO_FAULT;
 }

@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "flow_table.h"
+#include "variant.h"
 
 /* Reads the headers: where the IP packet begins, its flow and the hash of that, and what is wrong
  * with it. Fetches what stage_flow will read first. */
@@ -37,12 +38,6 @@ void hb_stage_encap(struct hb_batch *batch);
 
 /* Hands the packets to the ports. */
 void hb_stage_output(struct hb_batch *batch);
-
-/* Ends a packet that was cut: sends its pieces at once, in their order and before the packets that
- * wait for hb_stage_output. Takes the pieces over and frees the packet's own mbuf. It is forwarded
- * when the port takes all of them. (output) */
-void hb_send_pieces(struct hb_batch *batch, struct hb_packet *packet, struct rte_mbuf **pieces,
-                    uint16_t count);
 
 /* Follows a flow's entry: true when it decides for this packet (whose backend is then set and the
  * entry refreshed), false when the packet must be selected anew. (stage_flow) */
