@@ -137,7 +137,8 @@ static json_t *describe_pools(const struct hb_model *model)
         json_t *object;
 
         object = json_pack(
-            "{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name, "algorithm",
+            "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
+            "forwarding", hb_forwarding_name(pool->forwarding), "algorithm",
             hb_algorithm_name(pool->algorithm), "table_size", pool->table_size, "backends",
             pool->backends_count, "usable", pool->usable, "unsettled",
             pool->owner ? pool->history.unsettled_count : 0, "bounded_load",

@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "address_prefix.h"
+#include "forwarding.h"
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"
 #include "halbach/types.h"
@@ -67,6 +69,7 @@ struct hb_pool_config {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_forwarding_options encap;
     struct hb_health_config health;
     struct hb_failure_config failure;
     uint32_t slow_start_ms; /* 0: a backend that comes up gets its whole share at once */
@@ -103,6 +106,8 @@ struct hb_config {
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
     struct hb_icmp_config icmp;
+    /* Outer sources by the flow, for headers without ports; family 0: not wanted. */
+    struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
     uint32_t settle_after_ms; /* 0: the dataplane's idle time of TCP flows */
     struct hb_maintenance_config maintenance;
     uint32_t punt_rate; /* packets a second and worker to the kernel; 0: no limit */

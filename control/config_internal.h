@@ -9,6 +9,7 @@
  *     config_values.c   one scalar to one value
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
+ *     config_forwarding.c  keys and rules of the forwarding modes
  *     config_icmp.c     keys and rules about ICMP and MSS
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
  *     config_health.c   rows, values and rules of health checks
@@ -105,6 +106,8 @@ enum hb_config_type {
     HB_CONFIG_CHOICE,    /* one of a list of words */
     HB_CONFIG_BOOLEAN,   /* true or false */
     HB_CONFIG_FRACTION,  /* plain digits with a point; kept in 1/1024, min and max in millionths */
+    HB_CONFIG_PREFIX,    /* struct hb_address_prefix */
+    HB_CONFIG_MAC,       /* six bytes, 02:00:00:00:00:01 */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
     HB_CONFIG_OWN,       /* read by the row's own function */
     HB_CONFIG_MAPPING,
@@ -166,6 +169,10 @@ bool hb_config_check_unicast(struct hb_config_reader *reader, int line, const ch
                              const void *field);
 bool hb_config_check_unicast_ipv4(struct hb_config_reader *reader, int line, const char *path,
                                   const void *field);
+bool hb_config_check_prefix_ipv4(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field);
+bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field);
 bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, const char *path,
                                   const void *field);
 
@@ -204,6 +211,11 @@ extern const struct hb_config_schema hb_config_health_schema;
 #define HB_CONFIG_UNKNOWN_SERVICE (UINT32_MAX - 1)
 /* `service` is the index of the pool's first one. */
 void hb_config_check_health(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service);
+/* config_forwarding.c */
+extern const struct hb_config_choice hb_config_forwardings[], hb_config_fragments[];
+extern const struct hb_config_schema hb_config_gue_schema, hb_config_vxlan_schema,
+    hb_config_l3dsr_schema; /* of struct hb_forwarding_options */
+void hb_config_check_forwarding(struct hb_config_reader *reader);
 
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);

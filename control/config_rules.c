@@ -274,6 +274,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
         hb_config_check_mss(reader, i);
     check_addresses(reader, entries);
     hb_config_join_backups(reader, pools, names);
+    hb_config_check_forwarding(reader);
 free_all:
     free(entries);
     free(first_service);

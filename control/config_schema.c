@@ -27,13 +27,6 @@ static const struct hb_config_choice algorithms[] = {
     {"modulo", HB_ALGORITHM_MODULO},         {NULL, 0},
 };
 
-static const struct hb_config_choice forwardings[] = {
-    {"ipip", HB_FORWARDING_IPIP}, {"gue", HB_CONFIG_NOT_YET},
-    {"gre", HB_CONFIG_NOT_YET},   {"vxlan", HB_CONFIG_NOT_YET},
-    {"l2", HB_CONFIG_NOT_YET},    {"l3dsr", HB_CONFIG_NOT_YET},
-    {"nat", HB_CONFIG_NOT_YET},   {NULL, 0},
-};
-
 static const struct hb_config_choice protocols[] = {
     {"tcp", HB_PROTOCOL_TCP},
     {"udp", HB_PROTOCOL_UDP},
@@ -55,6 +48,12 @@ static const struct hb_config_key tunnel_keys[] = {
     {.name = "source6", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_config, tunnel_source6),
      .expected = "the IPv6 address that tunnels to IPv6 backends come from",
      .check = hb_config_check_unicast_ipv6},
+    {.name = "source_prefix", .type = HB_CONFIG_PREFIX, FIELD(struct hb_config, tunnel_prefix),
+     .expected = "an IPv4 prefix from /8 to /31, such as 198.51.100.128/25",
+     .check = hb_config_check_prefix_ipv4},
+    {.name = "source_prefix6", .type = HB_CONFIG_PREFIX, FIELD(struct hb_config, tunnel_prefix6),
+     .expected = "an IPv6 prefix from /64 to /127, such as \"2001:db8:0:2::/112\"",
+     .check = hb_config_check_prefix_ipv6},
 };
 
 static const struct hb_config_key backend_keys[] = {
@@ -78,8 +77,8 @@ static const struct hb_config_key punt_keys[] = {
 };
 
 static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
-static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
-                                                      ROWS(tunnel_keys)};
+static const struct hb_config_schema tunnel_schema = {
+    .what = "a mapping of source, source6, source_prefix and source_prefix6", ROWS(tunnel_keys)};
 static const struct hb_config_schema backend_schema = {
     .what = "a backend such as { name: web1, address: 198.51.100.11 }", ROWS(backend_keys),
     .size = sizeof(struct hb_backend_config),
@@ -105,7 +104,16 @@ static const struct hb_config_key pool_keys[] = {
      .expected = "a number from 0.01 to 10, such as 0.25 for a quarter above the mean",
      .min = 10000, .max = 10000000},
     {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
-     .expected = "ipip", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
+     .expected = "ipip, gue, gre, vxlan, l2 or l3dsr", .choices = hb_config_forwardings,
+     .preset = HB_FORWARDING_IPIP},
+    {.name = "gue", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
+     .schema = &hb_config_gue_schema},
+    {.name = "vxlan", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
+     .schema = &hb_config_vxlan_schema},
+    {.name = "l3dsr", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
+     .schema = &hb_config_l3dsr_schema},
+    {.name = "fragment", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, encap.fragment),
+     .expected = "drop, inner or outer", .choices = hb_config_fragments},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
      .schema = &hb_config_health_schema},
     {.name = "failure", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, failure),

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config_internal.h"
@@ -250,6 +251,44 @@ static bool read_address(struct hb_config_reader *reader, const struct hb_config
     return hb_config_complain_found(reader, key, node, path, address_hint(text));
 }
 
+static bool read_prefix(struct hb_config_reader *reader, const struct hb_config_key *key,
+                        const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    bool stray = false;
+
+    if (strlen(text) == node->data.scalar.length && hb_address_prefix_parse(text, field, &stray))
+        return true;
+    return hb_config_complain_found(
+        reader, key, node, path,
+        stray ? "; bits behind the prefix are set, write its first address" : "");
+}
+
+static bool read_mac(struct hb_config_reader *reader, const struct hb_config_key *key,
+                     const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    uint8_t mac[6], all = 0;
+
+    if (strlen(text) != 17 || node->data.scalar.length != 17)
+        return hb_config_complain_found(reader, key, node, path, "");
+    for (size_t i = 0; i < sizeof(mac); i++) {
+        const char *at = text + 3 * i;
+        char pair[3] = {at[0], at[1], '\0'};
+
+        if (!isxdigit((unsigned char)at[0]) || !isxdigit((unsigned char)at[1]) ||
+            (i < 5 && at[2] != ':'))
+            return hb_config_complain_found(reader, key, node, path, "");
+        mac[i] = (uint8_t)strtoul(pair, NULL, 16);
+        all |= mac[i];
+    }
+    if ((mac[0] & 1) != 0 || all == 0)
+        return hb_config_complain_found(reader, key, node, path,
+                                        "; it must be that of one interface");
+    memcpy(field, mac, sizeof(mac));
+    return true;
+}
+
 static bool read_choice(struct hb_config_reader *reader, const struct hb_config_key *key,
                         const yaml_node_t *node, const char *path, void *field)
 {
@@ -304,6 +343,10 @@ bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_confi
         return is_name(node) || hb_config_complain_found(reader, key, node, path, "");
     case HB_CONFIG_ADDRESS:
         return read_address(reader, key, node, path, field);
+    case HB_CONFIG_PREFIX:
+        return read_prefix(reader, key, node, path, field);
+    case HB_CONFIG_MAC:
+        return read_mac(reader, key, node, path, field);
     case HB_CONFIG_CHOICE:
         return read_choice(reader, key, node, path, field);
     case HB_CONFIG_OWN:
@@ -399,4 +442,36 @@ bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, con
                                   const void *field)
 {
     return check_family(reader, line, path, field, HB_FAMILY_IPV6);
+}
+
+static bool check_prefix(struct hb_config_reader *reader, int line, const char *path,
+                         const struct hb_address_prefix *prefix, enum hb_family family,
+                         uint8_t shortest)
+{
+    char text[HB_ADDRESS_PREFIX_TEXT];
+
+    if (prefix->address.family != family) {
+        hb_config_complain(reader, line, path, "expected an IPv%d prefix, but %s is IPv%d",
+                           (int)family, hb_address_prefix_print(prefix, text),
+                           prefix->address.family);
+        return false;
+    }
+    if (prefix->length < shortest || prefix->length >= hb_address_bits(prefix->address.family)) {
+        hb_config_complain(reader, line, path, "expected a length from /%u to /%u, found /%u",
+                           shortest, hb_address_bits(prefix->address.family) - 1u, prefix->length);
+        return false;
+    }
+    return hb_config_check_unicast(reader, line, path, &prefix->address);
+}
+
+bool hb_config_check_prefix_ipv4(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field)
+{
+    return check_prefix(reader, line, path, field, HB_FAMILY_IPV4, 8);
+}
+
+bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field)
+{
+    return check_prefix(reader, line, path, field, HB_FAMILY_IPV6, 64);
 }

@@ -97,6 +97,7 @@ struct hb_model_pool {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_forwarding_options encap;
     struct hb_health_config health; /* its port found: 0 only when nothing says which */
     struct hb_failure_config failure;
     uint32_t slow_start_ms;
@@ -148,6 +149,7 @@ struct hb_model {
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
     struct hb_icmp_config icmp;
+    struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
     uint32_t punt_rate;       /* as in struct hb_settings */
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_maintenance_config maintenance;

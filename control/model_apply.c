@@ -148,6 +148,7 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     pool->options = from->options;
     pool->bounded_load = from->bounded_load;
     pool->forwarding = from->forwarding;
+    pool->encap = from->encap;
     pool->health = hb_model_health(config, index);
     pool->failure = from->failure;
     pool->slow_start_ms = from->slow_start_ms;
@@ -463,6 +464,8 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
     model->icmp = config->icmp;
+    model->tunnel_prefix = config->tunnel_prefix;
+    model->tunnel_prefix6 = config->tunnel_prefix6;
     model->settle_after_ms = config->settle_after_ms;
     model->maintenance = config->maintenance;
     model->punt_rate = config->punt_rate;

@@ -80,7 +80,9 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
         return false;
     health = hb_model_health(config, (uint32_t)(after - config->pools));
     return before->algorithm == after->algorithm && before->table_size == after->table_size &&
-           before->forwarding == after->forwarding && before->bounded_load == after->bounded_load &&
+           before->forwarding == after->forwarding &&
+           hb_forwarding_equal(&before->encap, &after->encap) &&
+           before->bounded_load == after->bounded_load &&
            before->slow_start_ms == after->slow_start_ms &&
            before->failure.minimum == after->failure.minimum &&
            before->failure.below == after->failure.below &&
@@ -105,6 +107,8 @@ void hb_preview_diff(struct hb_preview *preview)
         hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
         hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
         !hb_icmp_config_equal(&config->icmp, &model->icmp) ||
+        !hb_address_prefix_equal(&config->tunnel_prefix, &model->tunnel_prefix) ||
+        !hb_address_prefix_equal(&config->tunnel_prefix6, &model->tunnel_prefix6) ||
         config->settle_after_ms != model->settle_after_ms ||
         config->punt_rate != model->punt_rate ||
         memcmp(&config->maintenance, &model->maintenance, sizeof(model->maintenance)) != 0;

@@ -11,14 +11,23 @@
 #include "pool_table.h"
 #include <xxhash.h>
 
-static void update_rewrite(const struct hb_model *model, struct hb_model_backend *backend,
-                           struct hb_port_list ports)
+static void update_rewrite(const struct hb_model *model, const struct hb_model_pool *pool,
+                           struct hb_model_backend *backend, struct hb_port_list ports)
 {
-    const struct hb_address *source =
-        backend->address.family == HB_FAMILY_IPV4 ? &model->tunnel_source : &model->tunnel_source6;
+    bool ipv4 = backend->address.family == HB_FAMILY_IPV4;
+    struct hb_rewrite_wish wish = {
+        .forwarding = pool->forwarding,
+        .options = &pool->encap,
+        .source = ipv4 ? &model->tunnel_source : &model->tunnel_source6,
+        .prefix = ipv4 ? &model->tunnel_prefix : &model->tunnel_prefix6,
+    };
 
-    hb_rewrite_make(&backend->address, &backend->hop, source, ports, &backend->rewrite,
-                    backend->problem, sizeof(backend->problem));
+    if (hb_rewrite_make(&backend->address, &backend->hop, &wish, ports, &backend->rewrite,
+                        backend->problem, sizeof(backend->problem)))
+        return;
+    /* What was made for another mode would reach a backend that does not expect it (BL-55). */
+    if (backend->rewrite.forwarding != pool->forwarding)
+        memset(&backend->rewrite, 0, sizeof(backend->rewrite));
 }
 
 static bool is_usable(const struct hb_model_backend *backend)
@@ -112,7 +121,7 @@ static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
     struct hb_table_input *input;
 
     for (uint32_t b = 0; b < pool->backends_count; b++)
-        update_rewrite(model, pool->backends[b], ports);
+        update_rewrite(model, pool, pool->backends[b], ports);
     settle_leaving(model, pool);
     if (apply_policy(pool) != 0 || hb_pool_table_forget(pool) != 0)
         return -ENOMEM;

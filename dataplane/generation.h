@@ -106,11 +106,13 @@ static inline bool hb_backend_is_in_use(const struct hb_backend *backend)
     return (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
 }
 
-/* Whether stage_encap may go its short way. */
+/* Whether stage_encap may go its short way, with packets that fit. */
 static inline bool hb_backend_is_plain(const struct hb_backend *backend)
 {
+    uint8_t for_others = HB_REWRITE_FRAGMENT_OUTER | HB_REWRITE_FRAGMENT_INNER;
+
     return backend->forwarding == HB_FORWARDING_IPIP && backend->family == HB_FAMILY_IPV4 &&
-           backend->l2_size == 14 && backend->flags == 0 && backend->spread == 0;
+           backend->l2_size == 14 && (backend->flags & ~for_others) == 0 && backend->spread == 0;
 }
 
 /* The last step of filling in a backend. Where a plain one's header has its checksum, the sum of

@@ -295,7 +295,7 @@ static uint8_t answer_echo(struct hb_batch *batch, struct hb_packet *packet, str
     memcpy(&checksum, icmp + 2, sizeof(checksum));
     icmp[0] = ipv6 ? ECHO_REPLY_V6 : ECHO_REPLY;
     memcpy(&after, icmp, sizeof(after));
-    checksum = hb_change_sum(checksum, before, after);
+    checksum = hb_checksum_update(checksum, before, after);
     memcpy(icmp + 2, &checksum, sizeof(checksum));
     rte_pktmbuf_adj(packet->mbuf, packet->l4_offset);
     hb_answer_send(worker, &answer, packet->mbuf);

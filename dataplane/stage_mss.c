@@ -66,7 +66,7 @@ static void set_mss(uint8_t *tcp, uint32_t at, uint16_t mss)
     tcp[at] = (uint8_t)(mss >> 8);
     tcp[at + 1] = (uint8_t)mss;
     for (uint32_t i = 0; i < count; i++)
-        checksum = hb_change_sum(checksum, before[i], load16(words + 2 * i));
+        checksum = hb_checksum_update(checksum, before[i], load16(words + 2 * i));
     memcpy(tcp + TCP_CHECKSUM, &checksum, sizeof(checksum));
 }
 

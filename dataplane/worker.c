@@ -84,6 +84,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     atomic_init(&worker->flush, false);
     /* Workers share the outer source address: they start counting far from one another. */
     worker->ipv4_id = (uint16_t)(config->index * 0x9e37);
+    worker->ipv6_fragment_id = config->index * 0x9e3779b9;
     open_counters(worker);
     return worker;
 }

@@ -58,6 +58,7 @@ struct hb_worker {
     uint16_t punt_port; /* to the kernel, for what comes by the port in hand; or HB_NO_PORT */
     struct hb_token_bucket punt_rate[2]; /* see punt.c */
     uint16_t ipv4_id;                    /* of the next outer IPv4 header that needs one */
+    uint32_t ipv6_fragment_id;           /* of the next outer IPv6 packet that is cut */
     struct hb_loads *bounded;            /* NULL until a pool bounds its load */
     uint16_t rx_port;                    /* of the burst in hand */
     uint16_t answers_count;              /* packets of its own that wait for the end of the burst */

@@ -404,6 +404,38 @@ void publish_one_backend(struct rig *rig, uint8_t outer_family)
     publish(rig);
 }
 
+void use_mode(struct rig *rig, const struct wrap *wrap)
+{
+    struct hb_backend *backend = &rig->backend[1];
+
+    if (rig->services == 0)
+        publish_one_backend(rig, wrap->family);
+    backend->forwarding = wrap->forwarding;
+    backend->family = wrap->family;
+    backend->spread = wrap->spread;
+    backend->dscp = wrap->dscp;
+    backend->l2_size = (uint8_t)(14 + 4 * wrap->tags);
+    backend->flags = wrap->fragment;
+    if (wrap->checksum && wrap->family == 4)
+        backend->flags |= HB_REWRITE_UDP_CHECKSUM;
+    if (!wrap->checksum && wrap->family == 6)
+        backend->flags |= HB_REWRITE_NO_UDP_CHECKSUM6;
+    backend->inner_max = (uint16_t)(1500 - wrap_overhead(wrap));
+    memset(backend->bytes, 0, sizeof(backend->bytes));
+    backend->size = (uint8_t)write_wrap(backend->bytes, wrap);
+    publish(rig);
+}
+
+struct frame exchange(struct rig *rig, const struct frame *in)
+{
+    struct frame out;
+
+    send_frame(rig, in);
+    turn(rig);
+    assert_true(receive(rig, PORT, &out));
+    return out;
+}
+
 struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split)
 {
     struct rte_mbuf *mbuf = rte_pktmbuf_alloc(wires.pool);
@@ -487,6 +519,15 @@ bool receive(struct rig *rig, unsigned port, struct frame *out)
     memcpy(out->bytes, rte_pktmbuf_read(mbuf, 0, out->length, joined), out->length);
     rte_pktmbuf_free(mbuf);
     return true;
+}
+
+struct rte_mbuf *take_mbuf(struct rig *rig, unsigned port)
+{
+    void *mbuf = NULL;
+
+    (void)rig;
+    rte_ring_dequeue(wires.sent[port], &mbuf);
+    return mbuf;
 }
 
 void take_all(struct rig *rig, unsigned port)

@@ -26,6 +26,7 @@
 #include "packet.h"
 #include "service_map.h"
 #include "worker_state.h"
+#include "wrap.h"
 
 enum { PORT, NARROW_PORT, PUNT_PORT, PORTS }; /* the narrow ports take 3 packets at a time */
 
@@ -99,6 +100,9 @@ void forget_generation(struct generation_copy *old);
  * and UDP 443 of both VIPs. Published. */
 void publish_one_backend(struct rig *rig, uint8_t outer_family);
 
+/* The same, or what is there, with backend 1 of this mode on a link of 1,500 bytes. Published. */
+void use_mode(struct rig *rig, const struct wrap *wrap);
+
 /* Sending: `headroom` bytes in front of the frame; `split` puts what is behind that byte into a
  * second segment (0: one segment). */
 struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split);
@@ -107,8 +111,12 @@ void send_frame(struct rig *rig, const struct frame *frame);
 void send_from_kernel(const struct frame *frame);                /* by PUNT_PORT */
 void turn(struct rig *rig);                                      /* one turn of the worker's loop */
 bool receive(struct rig *rig, unsigned port, struct frame *out); /* what left by a port */
+struct rte_mbuf *take_mbuf(struct rig *rig, unsigned port);      /* the same as it is, or NULL */
 void take_all(struct rig *rig, unsigned port);                   /* the same, unseen */
 void advance(struct rig *rig, uint32_t ms); /* the clock; every bucket is aged once after it */
+
+/* Sends one frame that must leave, and returns it as it left. */
+struct frame exchange(struct rig *rig, const struct frame *in);
 
 /* Sends one frame and returns the backend that got it; 0 when none did. */
 uint16_t backend_of(struct rig *rig, const struct frame *frame);

@@ -79,7 +79,7 @@ static const struct row tunnel_rows[] = {
      "t:2: tunnel.source: expected the unicast address of a host or a service, but 127.0.0.1 is loopback "
      "(127.0.0.0/8)"},
     {1, "seed: 0123456789abcdef\ntunnel: 198.51.100.10",
-     "t:2: tunnel: expected a mapping of source and source6"},
+     "t:2: tunnel: expected a mapping of source, source6, source_prefix and source_prefix6"},
 };
 
 #define PRIME_EXPECTED "t:4: pools[0].table_size: expected a prime from 7 to 5000011, such as 65537, found "
@@ -278,15 +278,12 @@ static const struct row pool_rows[] = {
     {3, "  - name: web\n    algorithm: rendezvous", NULL},
     {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, ring, rendezvous, "
      "jump or modulo, found \"Maglev\""},
-    {3, "  - name: web\n    forwarding: gue",
-     "t:4: pools[0].forwarding: \"gue\" is not available in this version; expected ipip"},
-    {3, "  - name: web\n    forwarding: l3dsr",
-     "t:4: pools[0].forwarding: \"l3dsr\" is not available in this version; expected ipip"},
-    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, found \"ipop\""},
+    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, gue, gre, vxlan, l2 "
+     "or l3dsr, found \"ipop\""},
 };
 
 #define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
-                  "bounded_load, forwarding, health, failure, slow_start and backends"
+                  "bounded_load, forwarding, gue, vxlan, l3dsr, fragment, health, failure, slow_start and backends"
 
 static const struct row policy_rows[] = {
     {4, "    failure: { below: some }",

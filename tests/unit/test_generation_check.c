@@ -438,7 +438,8 @@ static void bad_rewrites_are_refused(void **state)
     EXPECT_REWRITE(0, rewrite->l2_size = 200, "200 bytes of layer 2");
     EXPECT_REWRITE(0, (rewrite->l2_size = 18, rewrite->size = 38), "no VLAN tag");
     EXPECT_REWRITE(0, rewrite->family = HB_FAMILY_IPV6, "outer family 6");
-    EXPECT_REWRITE(0, rewrite->forwarding = 2, "forwarding 2");
+    EXPECT_REWRITE(0, rewrite->forwarding = 2, "34 bytes, must be 46 for IPv4");
+    EXPECT_REWRITE(0, rewrite->forwarding = 99, "forwarding 99");
     EXPECT_REWRITE(0, rewrite->port = 1, "port 1 is not a port");
     EXPECT_REWRITE(0, rewrite->inner_max = 0, "inner_max 0");
     EXPECT_REWRITE(1, rewrite->inner_max = 65500, "inner_max 65500");
