@@ -32,6 +32,13 @@ static const struct {
     FIELD(flow_evictions),
     FIELD(flow_reselects),
     FIELD(flow_overflows),
+    FIELD(made_packets),
+    FIELD(held_packets),
+    FIELD(icmp_sent),
+    FIELD(icmp_relayed),
+    FIELD(icmp_elsewhere),
+    FIELD(fragments),
+    FIELD(drain_resets),
 #undef FIELD
 };
 

@@ -54,6 +54,9 @@ void hb_json_set_backend_life(json_t *object, const struct hb_control *control,
                               const struct hb_model_pool *pool,
                               const struct hb_model_backend *backend);
 
+/* api_life.c */
+void hb_api_get_maintenance(struct hb_api_call *call);
+void hb_api_post_maintenance(struct hb_api_call *call);
 /* api_handlers_status.c */
 void hb_api_get_status(struct hb_api_call *call);
 void hb_api_get_services(struct hb_api_call *call);
@@ -70,5 +73,9 @@ void hb_api_post_reload(struct hb_api_call *call);
 void hb_api_post_plan(struct hb_api_call *call);
 /* api_handlers_lookup.c */
 void hb_api_get_lookup(struct hb_api_call *call);
+
+/* api_health.c: the members check, last_failure and damping of a backend. */
+void hb_json_set_health(json_t *object, const struct hb_model_pool *pool,
+                        const struct hb_model_backend *backend);
 
 #endif

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How drains, slow starts, weights and failure policies stand, for the API's documents.
+ * How drains, slow starts, weights and failure policies stand, for the API's documents; and GET and
+ * POST /v1/maintenance (docs/api.md).
  */
+#include <string.h>
+
 #include "api_internal.h"
 #include "clock.h"
 
@@ -73,4 +76,31 @@ void hb_json_set_backend_life(json_t *object, const struct hb_control *control,
     json_object_set_new(object, "share_to_come", json_real((double)backend->slots_to_come / slots));
     json_object_set_new(object, "slow_start", describe_slow_start(pool, backend));
     json_object_set_new(object, "drain", hb_json_drain(control, pool, backend));
+}
+
+/* --- maintenance --- */
+
+void hb_api_get_maintenance(struct hb_api_call *call)
+{
+    hb_api_answer(call, 200, hb_maintenance_describe(call->control));
+}
+
+void hb_api_post_maintenance(struct hb_api_call *call)
+{
+    struct hb_control *control = call->control;
+    const char *state = hb_api_argument(call, "state");
+    int error;
+
+    if (state == NULL || (strcmp(state, "on") != 0 && strcmp(state, "off") != 0)) {
+        hb_api_refuse(call, 400, "expected state=on or state=off");
+        return;
+    }
+    error = hb_maintenance_set(control, strcmp(state, "on") == 0);
+    if (error == 0)
+        hb_api_answer(call, 200, hb_maintenance_describe(control));
+    else
+        hb_api_refuse(call, 500,
+                      "nothing was changed, because it could not be remembered: %s: %s; check the "
+                      "folder's mode and free space",
+                      control->options.state, strerror(-error));
 }

@@ -155,5 +155,7 @@ const char *hb_backend_state_name(const struct hb_backend_state *state)
         return "down";
     if (state->draining)
         return "draining";
-    return state->health == HB_BACKEND_UP ? "up" : "unknown";
+    if (state->health == HB_BACKEND_UNKNOWN)
+        return "unknown";
+    return state->assumed ? "assumed" : "up";
 }

@@ -49,6 +49,7 @@ struct hb_backend_state {
     bool draining;      /* an operator wants no new flows here: draining or disabled */
     bool disabled;      /* no flows at all; only while `draining` */
     bool reset;         /* once disabled: flows are ended, not moved */
+    bool assumed;       /* its check takes silence for success: up is not proved (BL-94) */
     uint32_t successes; /* in a row */
     uint32_t failures;  /* in a row */
     uint64_t health_since_ms;
@@ -65,7 +66,7 @@ bool hb_backend_state_apply(struct hb_backend_state *state, enum hb_backend_even
 bool hb_backend_takes_new_flows(const struct hb_backend_state *state, uint32_t weight);
 enum hb_backend_use hb_backend_use_of(const struct hb_backend_state *state);
 
-/* "up", "down", "unknown", "draining", "disabled": for people, by the table above. */
+/* "up", "assumed", "down", "unknown", "draining", "disabled": for people, by the table above. */
 const char *hb_backend_state_name(const struct hb_backend_state *state);
 
 #endif

@@ -16,26 +16,15 @@
 
 #include "address.h"
 #include "config_nat.h"
+#include "address_prefix.h"
+#include "forwarding.h"
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"
 #include "halbach/types.h"
 #include "hashing/table_builder.h"
+#include "health/check_config.h"
 
 #define HB_BUCKET_NONE UINT32_MAX /* a backend without the key "bucket" */
-
-enum hb_health_type {
-    HB_HEALTH_NONE = 1, /* always up */
-    HB_HEALTH_TCP = 2,  /* a TCP connection is accepted */
-};
-
-struct hb_health_config {
-    enum hb_health_type type;
-    uint16_t port;        /* 0: the port of the first service that uses the pool */
-    uint32_t interval_ms; /* from the start of one probe to the start of the next */
-    uint32_t timeout_ms;  /* less than the interval */
-    uint32_t rise;        /* successes in a row until up */
-    uint32_t fall;        /* failures in a row until down */
-};
 
 /* What a pool does when fewer than `minimum` of its backends are usable (pool_policy.h). */
 enum hb_below {
@@ -82,6 +71,7 @@ struct hb_pool_config {
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
     struct hb_nat_config nat; /* for NAT and full NAT */
+    struct hb_forwarding_options encap;
     struct hb_health_config health;
     struct hb_failure_config failure;
     uint32_t slow_start_ms; /* 0: a backend that comes up gets its whole share at once */
@@ -97,7 +87,17 @@ struct hb_service_config {
     uint16_t port;
     uint32_t pool;    /* index */
     uint8_t tracking; /* enum hb_tracking */
+    uint16_t mss_max; /* 0: SYNs stay as they are */
     int line;
+};
+
+/* Rates are of each worker of the dataplane; 0: none. */
+struct hb_icmp_config {
+    struct hb_address source, source6; /* of its own errors; family 0: the VIP */
+    uint32_t rate;                     /* own messages a second */
+    uint32_t relay_rate;               /* errors about flows handed on, a second */
+    uint16_t mtu_floor, mtu_floor6;    /* packet-too-big messages below are dropped; 0: no floor */
+    uint8_t echo;                      /* enum hb_echo */
 };
 
 struct hb_config {
@@ -107,7 +107,10 @@ struct hb_config {
     uint64_t table_seed;              /* derived from the seed, for table builders */
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
-    uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
+    struct hb_icmp_config icmp;
+    /* Outer sources by the flow, for headers without ports; family 0: not wanted. */
+    struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
+    uint32_t settle_after_ms; /* 0: the dataplane's idle time of TCP flows */
     struct hb_maintenance_config maintenance;
     uint32_t punt_rate; /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;
@@ -133,6 +136,10 @@ struct hb_config *hb_config_parse(const char *text, size_t size, const char *fil
  * errno after a complaint. */
 int hb_config_read(const char *file, char **text, size_t *size, hb_config_report report,
                    void *context);
+
+bool hb_icmp_config_equal(const struct hb_icmp_config *a, const struct hb_icmp_config *b);
+/* Writes the settings of a generation that are about ICMP. */
+void hb_icmp_config_apply(const struct hb_icmp_config *icmp, struct hb_settings *settings);
 
 void hb_config_free(struct hb_config *config);
 

@@ -10,7 +10,10 @@
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
  *     config_nat.c      the same for NAT, with its keys
+ *     config_forwarding.c  keys and rules of the forwarding modes
+ *     config_icmp.c     keys and rules about ICMP and MSS
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
+ *     config_health.c   rows, values and rules of health checks
  *     config_policy.c   keys and rules for what happens when backends fail, come up, or all rest
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
@@ -32,6 +35,7 @@
 #define HB_CONFIG_DEPTH_MAX      16         /* the schema needs 6 */
 #define HB_CONFIG_COMPLAINTS_MAX 1000       /* what nobody reads is not kept */
 #define HB_CONFIG_PATH           192
+#define HB_CONFIG_KEYS_MAX       24 /* of one schema */
 
 struct hb_config_complaint {
     int line;
@@ -103,8 +107,11 @@ enum hb_config_type {
     HB_CONFIG_CHOICE,    /* one of a list of words */
     HB_CONFIG_BOOLEAN,   /* true or false */
     HB_CONFIG_FRACTION,  /* plain digits with a point; kept in 1/1024, min and max in millionths */
+    HB_CONFIG_PREFIX,    /* struct hb_address_prefix */
+    HB_CONFIG_MAC,       /* six bytes, 02:00:00:00:00:01 */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
-    HB_CONFIG_OWN,       /* by a function of the key */
+    HB_CONFIG_OWN,       /* read by the row's own function */
+    HB_CONFIG_NODE,      /* the same for what need not be a scalar */
     HB_CONFIG_MAPPING,
     HB_CONFIG_LIST, /* of mappings */
 };
@@ -119,6 +126,10 @@ struct hb_config_choice {
 struct hb_config_schema;
 struct hb_config_key;
 
+/* Reads a scalar into its field; false after a complaint. */
+typedef bool (*hb_config_read_own)(struct hb_config_reader *reader, const struct hb_config_key *key,
+                                   const yaml_node_t *node, const char *path, void *field);
+
 /* One key of the file. */
 struct hb_config_key {
     const char *name;
@@ -127,10 +138,7 @@ struct hb_config_key {
     /* Anything else that an accepted value must hold; complains and returns false when it does not.
      */
     bool (*check)(struct hb_config_reader *reader, int line, const char *path, const void *field);
-    /* HB_CONFIG_OWN: reads the node, whatever it is; complains and returns false when it is not as
-     * expected. */
-    bool (*read)(struct hb_config_reader *reader, const struct hb_config_key *key,
-                 const yaml_node_t *node, const char *path, void *field);
+    hb_config_read_own read;                /* HB_CONFIG_OWN */
     const struct hb_config_choice *choices; /* ends with a NULL word */
     const struct hb_config_schema *schema;  /* of a mapping, or of a list's elements */
     size_t count_offset;                    /* of a list's count, uint32_t */
@@ -151,6 +159,9 @@ struct hb_config_schema {
 /* Reads a scalar into its field; false after a complaint. */
 bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_config_key *key,
                           const yaml_node_t *node, const char *path, void *field);
+/* "expected a port from 1 to 65535, found "70000"" and the hint; returns false. */
+bool hb_config_complain_found(struct hb_config_reader *reader, const struct hb_config_key *key,
+                              const yaml_node_t *node, const char *path, const char *hint);
 /* Stores a number into a field of 1, 2 or 4 bytes. */
 void hb_config_store(void *field, size_t size, uint32_t value);
 /* Checks for rows. */
@@ -160,6 +171,10 @@ bool hb_config_check_unicast(struct hb_config_reader *reader, int line, const ch
                              const void *field);
 bool hb_config_check_unicast_ipv4(struct hb_config_reader *reader, int line, const char *path,
                                   const void *field);
+bool hb_config_check_prefix_ipv4(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field);
+bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field);
 bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, const char *path,
                                   const void *field);
 
@@ -190,12 +205,30 @@ void hb_config_apply_rules(struct hb_config_reader *reader);
 /* config_nat.c */
 extern const struct hb_config_schema hb_config_nat_schema;
 void hb_config_check_nat(struct hb_config_reader *reader);
+/* config_icmp.c */
+extern const struct hb_config_schema hb_config_icmp_schema; /* of struct hb_icmp_config */
+void hb_config_check_mss(struct hb_config_reader *reader, uint32_t service_index);
+/* config_health.c */
+extern const struct hb_config_schema hb_config_health_schema;
+/* What a pool has in place of its first service: there is none; or some service's pool could not be
+ * found, and it may be this one. */
+#define HB_CONFIG_NO_SERVICE      UINT32_MAX
+#define HB_CONFIG_UNKNOWN_SERVICE (UINT32_MAX - 1)
+/* `service` is the index of the pool's first one. */
+void hb_config_check_health(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service);
+/* config_forwarding.c */
+extern const struct hb_config_choice hb_config_forwardings[], hb_config_fragments[];
+extern const struct hb_config_schema hb_config_gue_schema, hb_config_vxlan_schema,
+    hb_config_l3dsr_schema; /* of struct hb_forwarding_options */
+void hb_config_check_forwarding(struct hb_config_reader *reader);
 
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);
 
 /* config_policy.c */
 extern const struct hb_config_schema hb_config_failure_schema, hb_config_maintenance_schema;
+/* Whether another pool falls back on the one of this name. */
+bool hb_config_is_backup(const struct hb_config *config, const char *name);
 void hb_config_check_failure(struct hb_config_reader *reader, uint32_t pool_index);
 /* Finds the pools' backups and gives each pool those of its backup pool. Last of all: it moves
  * lists of backends, so no place in them is found any more. */

@@ -133,7 +133,7 @@ static const struct hb_config_key nat_keys[] = {
      .min = 1,
      .max = 65535},
     {.name = "sources",
-     .type = HB_CONFIG_OWN,
+     .type = HB_CONFIG_NODE,
      FIELD(sources),
      .read = read_sources,
      .expected = "a list of addresses and prefixes, such as [198.51.100.64/28]"},
@@ -179,6 +179,10 @@ static void check_keys(struct hb_config_reader *reader, uint32_t index)
     bool full_keys = nat->sources.count > 0 || nat->ports.first != 0 || nat->client_address != 0;
     char path[HB_CONFIG_PATH];
 
+    snprintf(path, sizeof(path), "pools[%u].fragment", index);
+    if (hb_config_is_nat(pool->forwarding) && pool->encap.fragment == HB_REWRITE_FRAGMENT_INNER)
+        hb_config_complain(reader, hb_config_line_of(reader, &pool->encap.fragment, pool->line),
+                           path, "\"inner\", but NAT does not cut packets; remove it");
     snprintf(path, sizeof(path), "pools[%u].nat", index);
     if (!hb_config_is_nat(pool->forwarding) && (full_keys || nat->port != 0))
         hb_config_complain(reader, pool->line, path,

@@ -94,6 +94,15 @@ void hb_config_check_failure(struct hb_config_reader *reader, uint32_t pool_inde
                            failure->minimum, pool->backends_count);
 }
 
+bool hb_config_is_backup(const struct hb_config *config, const char *name)
+{
+    for (uint32_t p = 0; name[0] != '\0' && p < config->pools_count; p++) {
+        if (strcmp(config->pools[p].failure.backup, name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* --- joining --- */
 
 static bool has_address(const struct hb_pool_config *pool, const struct hb_address *address)

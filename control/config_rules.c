@@ -64,11 +64,6 @@ static uint32_t sort_pools(const struct hb_config *config, struct hb_config_entr
     return count;
 }
 
-/* What a pool has in place of its first service: there is none; or some service's pool could not be
- * found, and it may be this one. */
-#define NO_SERVICE      UINT32_MAX
-#define UNKNOWN_SERVICE (UINT32_MAX - 1)
-
 /* Gives every service its pool's index, and every pool its first service. */
 static void resolve_pools(struct hb_config_reader *reader, const struct hb_config_entry *pools,
                           uint32_t pools_count, uint32_t *first_service)
@@ -77,7 +72,7 @@ static void resolve_pools(struct hb_config_reader *reader, const struct hb_confi
     bool all_found = config->services_count > 0;
 
     for (uint32_t i = 0; i < config->pools_count; i++)
-        first_service[i] = NO_SERVICE;
+        first_service[i] = HB_CONFIG_NO_SERVICE;
     for (uint32_t i = 0; i < config->services_count; i++) {
         struct hb_service_config *service = &config->services[i];
         const struct hb_config_place *place = hb_config_find_place(reader, &service->pool);
@@ -91,12 +86,12 @@ static void resolve_pools(struct hb_config_reader *reader, const struct hb_confi
             continue;
         }
         service->pool = (uint32_t)pool;
-        if (first_service[pool] == NO_SERVICE)
+        if (first_service[pool] == HB_CONFIG_NO_SERVICE)
             first_service[pool] = i;
     }
     for (uint32_t i = 0; !all_found && i < config->pools_count; i++) {
-        if (first_service[i] == NO_SERVICE)
-            first_service[i] = UNKNOWN_SERVICE;
+        if (first_service[i] == HB_CONFIG_NO_SERVICE)
+            first_service[i] = HB_CONFIG_UNKNOWN_SERVICE;
     }
 }
 
@@ -116,40 +111,6 @@ static void check_weights(struct hb_config_reader *reader, uint32_t pool_index)
                    "every backend has weight 0, so new flows are dropped; give one a weight");
 }
 
-static void check_health(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service)
-{
-    const struct hb_config *config = reader->config;
-    const struct hb_pool_config *pool = &config->pools[pool_index];
-    const struct hb_health_config *health = &pool->health;
-    char path[HB_CONFIG_PATH];
-
-    if (health->type == HB_HEALTH_NONE)
-        return;
-    snprintf(path, sizeof(path), "pools[%u].health", pool_index);
-    if (health->timeout_ms >= health->interval_ms &&
-        hb_config_is_good(reader, &health->timeout_ms) &&
-        hb_config_is_good(reader, &health->interval_ms))
-        hb_config_complain(
-            reader,
-            hb_config_line_of(reader, &health->timeout_ms,
-                              hb_config_line_of(reader, &health->interval_ms, pool->line)),
-            path,
-            "the timeout (%" PRIu32 " ms) must be less than the interval "
-            "(%" PRIu32 " ms)",
-            health->timeout_ms, health->interval_ms);
-    if (health->port != 0 || !hb_config_is_good(reader, &health->port))
-        return;
-    if (service == NO_SERVICE)
-        hb_config_complain(reader, pool->line, path,
-                           "no service uses this pool, so there is no port to check; add "
-                           "\"port\" here or a service");
-    else if (service < UNKNOWN_SERVICE && config->services[service].protocol == HB_PROTOCOL_UDP)
-        hb_config_warn(reader, pool->line, path,
-                       "TCP port %u is checked because the first service of this pool is there, "
-                       "but that service is UDP; set \"port\" if nothing accepts TCP on it",
-                       config->services[service].port);
-}
-
 static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uint32_t service)
 {
     const struct hb_pool_config *pool = &reader->config->pools[pool_index];
@@ -158,9 +119,9 @@ static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uin
     hb_config_check_hashing(reader, pool_index);
     hb_config_check_failure(reader, pool_index);
     check_weights(reader, pool_index);
-    check_health(reader, pool_index, service);
+    hb_config_check_health(reader, pool_index, service);
     snprintf(path, sizeof(path), "pools[%u]", pool_index);
-    if (service == NO_SERVICE)
+    if (service == HB_CONFIG_NO_SERVICE && !hb_config_is_backup(reader->config, pool->name))
         hb_config_warn(reader, pool->line, path, "no service uses it");
 }
 
@@ -309,8 +270,11 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
         check_pool(reader, i, first_service[i]);
     for (uint32_t i = 0; i < config->services_count; i++)
         check_tracking(reader, i);
+    for (uint32_t i = 0; i < config->services_count; i++)
+        hb_config_check_mss(reader, i);
     check_addresses(reader, entries);
     hb_config_join_backups(reader, pools, names);
+    hb_config_check_forwarding(reader);
     hb_config_check_nat(reader);
 free_all:
     free(entries);

@@ -27,23 +27,6 @@ static const struct hb_config_choice algorithms[] = {
     {"modulo", HB_ALGORITHM_MODULO},         {NULL, 0},
 };
 
-static const struct hb_config_choice forwardings[] = {
-    {"ipip", HB_FORWARDING_IPIP},
-    {"gue", HB_CONFIG_NOT_YET},
-    {"gre", HB_CONFIG_NOT_YET},
-    {"vxlan", HB_CONFIG_NOT_YET},
-    {"l2", HB_CONFIG_NOT_YET},
-    {"l3dsr", HB_CONFIG_NOT_YET},
-    {"nat", HB_FORWARDING_NAT},
-    {"full_nat", HB_FORWARDING_FULL_NAT},
-    {NULL, 0},
-};
-
-static const struct hb_config_choice health_types[] = {
-    {"tcp", HB_HEALTH_TCP},       {"none", HB_HEALTH_NONE},   {"http", HB_CONFIG_NOT_YET},
-    {"https", HB_CONFIG_NOT_YET}, {"udp", HB_CONFIG_NOT_YET}, {NULL, 0},
-};
-
 static const struct hb_config_choice protocols[] = {
     {"tcp", HB_PROTOCOL_TCP},
     {"udp", HB_PROTOCOL_UDP},
@@ -65,23 +48,12 @@ static const struct hb_config_key tunnel_keys[] = {
     {.name = "source6", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_config, tunnel_source6),
      .expected = "the IPv6 address that tunnels to IPv6 backends come from",
      .check = hb_config_check_unicast_ipv6},
-};
-
-static const struct hb_config_key health_keys[] = {
-    {.name = "type", .type = HB_CONFIG_CHOICE, FIELD(struct hb_health_config, type),
-     .expected = "tcp or none", .choices = health_types, .preset = HB_HEALTH_TCP},
-    {.name = "port", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, port),
-     .expected = "a port from 1 to 65535", .min = 1, .max = 65535},
-    {.name = "interval", .type = HB_CONFIG_DURATION, FIELD(struct hb_health_config, interval_ms),
-     .expected = "a time from 10ms to 60m, such as 500ms or 1s", .min = 10, .max = 3600000,
-     .preset = 1000},
-    {.name = "timeout", .type = HB_CONFIG_DURATION, FIELD(struct hb_health_config, timeout_ms),
-     .expected = "a time from 1ms to 60m, such as 500ms or 1s", .min = 1, .max = 3600000,
-     .preset = 500},
-    {.name = "rise", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, rise),
-     .expected = "a count from 1 to 1000", .min = 1, .max = 1000, .preset = 2},
-    {.name = "fall", .type = HB_CONFIG_NUMBER, FIELD(struct hb_health_config, fall),
-     .expected = "a count from 1 to 1000", .min = 1, .max = 1000, .preset = 3},
+    {.name = "source_prefix", .type = HB_CONFIG_PREFIX, FIELD(struct hb_config, tunnel_prefix),
+     .expected = "an IPv4 prefix from /8 to /31, such as 198.51.100.128/25",
+     .check = hb_config_check_prefix_ipv4},
+    {.name = "source_prefix6", .type = HB_CONFIG_PREFIX, FIELD(struct hb_config, tunnel_prefix6),
+     .expected = "an IPv6 prefix from /64 to /127, such as \"2001:db8:0:2::/112\"",
+     .check = hb_config_check_prefix_ipv6},
 };
 
 static const struct hb_config_key backend_keys[] = {
@@ -105,10 +77,8 @@ static const struct hb_config_key punt_keys[] = {
 };
 
 static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
-static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
-                                                      ROWS(tunnel_keys)};
-static const struct hb_config_schema health_schema = {
-    .what = "a health check such as { type: tcp, interval: 1s }", ROWS(health_keys)};
+static const struct hb_config_schema tunnel_schema = {
+    .what = "a mapping of source, source6, source_prefix and source_prefix6", ROWS(tunnel_keys)};
 static const struct hb_config_schema backend_schema = {
     .what = "a backend such as { name: web1, address: 198.51.100.11 }", ROWS(backend_keys),
     .size = sizeof(struct hb_backend_config),
@@ -134,11 +104,20 @@ static const struct hb_config_key pool_keys[] = {
      .expected = "a number from 0.01 to 10, such as 0.25 for a quarter above the mean",
      .min = 10000, .max = 10000000},
     {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
-     .expected = "ipip, nat or full_nat", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
+     .expected = "ipip, gue, gre, vxlan, l2, l3dsr, nat or full_nat", .choices = hb_config_forwardings,
+     .preset = HB_FORWARDING_IPIP},
+    {.name = "gue", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
+     .schema = &hb_config_gue_schema},
+    {.name = "vxlan", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
+     .schema = &hb_config_vxlan_schema},
+    {.name = "l3dsr", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
+     .schema = &hb_config_l3dsr_schema},
+    {.name = "fragment", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, encap.fragment),
+     .expected = "drop, inner or outer", .choices = hb_config_fragments},
     {.name = "nat", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, nat),
      .schema = &hb_config_nat_schema},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
-     .schema = &health_schema},
+     .schema = &hb_config_health_schema},
     {.name = "failure", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, failure),
      .schema = &hb_config_failure_schema},
     {.name = "slow_start", .type = HB_CONFIG_DURATION, FIELD(struct hb_pool_config, slow_start_ms),
@@ -161,6 +140,8 @@ static const struct hb_config_key service_keys[] = {
      .expected = "the name of a pool", .required = true},
     {.name = "tracking", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, tracking),
      .expected = "all, changed or off", .choices = trackings, .preset = HB_TRACKING_ALL},
+    {.name = "mss", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, mss_max),
+     .expected = "bytes from 536 to 65495", .min = 536, .max = 65495},
 };
 
 static const struct hb_config_schema pool_schema = {
@@ -176,6 +157,8 @@ static const struct hb_config_key root_keys[] = {
      .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
      .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "icmp", .type = HB_CONFIG_MAPPING, FIELD(struct hb_config, icmp),
+     .schema = &hb_config_icmp_schema},
     {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
@@ -191,8 +174,6 @@ static const struct hb_config_key root_keys[] = {
 static const struct hb_config_schema root_schema = {
     .what = "a mapping with seed, pools and services", ROWS(root_keys)};
 /* clang-format on */
-
-#define KEYS_MAX 16 /* of one schema */
 
 static int line_of(const yaml_node_t *node)
 {
@@ -299,8 +280,8 @@ static void read_key(struct hb_config_reader *reader, const struct hb_config_key
         break;
     default:
         good =
-            (key->type == HB_CONFIG_OWN ? key->read(reader, key, node, path, field)
-                                        : hb_config_read_value(reader, key, node, path, field)) &&
+            (key->type == HB_CONFIG_NODE ? key->read(reader, key, node, path, field)
+                                         : hb_config_read_value(reader, key, node, path, field)) &&
             (key->check == NULL || key->check(reader, line_of(node), path, field));
         hb_config_add_place(reader, field, node, good);
         if (!good) { /* nothing of it remains */
@@ -330,7 +311,7 @@ static uint32_t find_key(struct hb_config_reader *reader, const struct hb_config
 static void read_mapping(struct hb_config_reader *reader, const struct hb_config_schema *schema,
                          const yaml_node_t *node, const char *path, uint8_t *object)
 {
-    int seen[KEYS_MAX] = {0}; /* line of each key */
+    int seen[HB_CONFIG_KEYS_MAX] = {0}; /* line of each key */
     char key_path[HB_CONFIG_PATH];
     int line = line_of(node);
 
@@ -368,8 +349,7 @@ void hb_config_apply_schema(struct hb_config_reader *reader)
 {
     const yaml_node_t *root = yaml_document_get_root_node(reader->document);
 
-    _Static_assert(sizeof(pool_keys) / sizeof(pool_keys[0]) <= KEYS_MAX, "KEYS_MAX is too small");
-    _Static_assert(sizeof(health_keys) / sizeof(health_keys[0]) <= KEYS_MAX, "KEYS_MAX too small");
+    _Static_assert(sizeof(pool_keys) / sizeof(pool_keys[0]) <= HB_CONFIG_KEYS_MAX, "too small");
     set_presets(&root_schema, (uint8_t *)reader->config);
     read_mapping(reader, &root_schema, root, "", (uint8_t *)reader->config);
 }

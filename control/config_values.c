@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config_internal.h"
@@ -39,9 +40,8 @@ static int line_of(const yaml_node_t *node)
     return (int)node->start_mark.line + 1;
 }
 
-/* "expected a port from 1 to 65535, found "70000"". */
-static bool complain_found(struct hb_config_reader *reader, const struct hb_config_key *key,
-                           const yaml_node_t *node, const char *path, const char *hint)
+bool hb_config_complain_found(struct hb_config_reader *reader, const struct hb_config_key *key,
+                              const yaml_node_t *node, const char *path, const char *hint)
 {
     char quoted[HB_CONFIG_QUOTED];
 
@@ -81,9 +81,9 @@ static bool read_number(struct hb_config_reader *reader, const struct hb_config_
     uint64_t value;
 
     if (!is_plain(node))
-        return complain_found(reader, key, node, path, " in quotes; write it without");
+        return hb_config_complain_found(reader, key, node, path, " in quotes; write it without");
     if (!take_digits(&text, &value) || *text != '\0' || value < key->min || value > key->max)
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     hb_config_store(field, key->size, (uint32_t)value);
     return true;
 }
@@ -100,9 +100,9 @@ static bool read_duration(struct hb_config_reader *reader, const struct hb_confi
     bool known = false;
 
     if (!take_digits(&text, &value))
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     if (*text == '\0')
-        return complain_found(reader, key, node, path, "; add a unit: ms, s, m or h");
+        return hb_config_complain_found(reader, key, node, path, "; add a unit: ms, s, m or h");
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (strcmp(text, units[i].name) == 0) {
             known = true;
@@ -110,7 +110,7 @@ static bool read_duration(struct hb_config_reader *reader, const struct hb_confi
         }
     }
     if (!known || ms < key->min || ms > key->max)
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     hb_config_store(field, key->size, (uint32_t)ms);
     return true;
 }
@@ -122,9 +122,9 @@ static bool read_boolean(struct hb_config_reader *reader, const struct hb_config
     bool value = strcmp(text, "true") == 0;
 
     if (!is_plain(node))
-        return complain_found(reader, key, node, path, " in quotes; write it without");
+        return hb_config_complain_found(reader, key, node, path, " in quotes; write it without");
     if (!value && strcmp(text, "false") != 0)
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     hb_config_store(field, key->size, value);
     return true;
 }
@@ -156,14 +156,14 @@ static bool read_fraction(struct hb_config_reader *reader, const struct hb_confi
         good = take_decimals(&text, &millionths);
     }
     if (!is_plain(node))
-        return complain_found(reader, key, node, path, " in quotes; write it without");
+        return hb_config_complain_found(reader, key, node, path, " in quotes; write it without");
     if (good && strcmp(text, "%") == 0)
-        return complain_found(reader, key, node, path, "; write 25 % as 0.25");
+        return hb_config_complain_found(reader, key, node, path, "; write 25 % as 0.25");
     if (!good || *text != '\0')
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     millionths += whole * 1000000;
     if (millionths < key->min || millionths > key->max)
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     hb_config_store(field, key->size, (uint32_t)((millionths * 1024 + 500000) / 1000000));
     return true;
 }
@@ -200,10 +200,10 @@ static bool read_command(struct hb_config_reader *reader, const struct hb_config
     size_t length = node->data.scalar.length;
 
     if (length == 0 || length >= key->size || length != strlen(text))
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     for (size_t i = 0; i < length; i++) {
         if (text[i] < ' ' || text[i] == 0x7f)
-            return complain_found(reader, key, node, path, "; it must be one line");
+            return hb_config_complain_found(reader, key, node, path, "; it must be one line");
     }
     memcpy(field, text, length + 1);
     return true;
@@ -248,7 +248,45 @@ static bool read_address(struct hb_config_reader *reader, const struct hb_config
 
     if (strlen(text) == node->data.scalar.length && hb_address_parse(text, field))
         return true;
-    return complain_found(reader, key, node, path, address_hint(text));
+    return hb_config_complain_found(reader, key, node, path, address_hint(text));
+}
+
+static bool read_prefix(struct hb_config_reader *reader, const struct hb_config_key *key,
+                        const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    bool stray = false;
+
+    if (strlen(text) == node->data.scalar.length && hb_address_prefix_parse(text, field, &stray))
+        return true;
+    return hb_config_complain_found(
+        reader, key, node, path,
+        stray ? "; bits behind the prefix are set, write its first address" : "");
+}
+
+static bool read_mac(struct hb_config_reader *reader, const struct hb_config_key *key,
+                     const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    uint8_t mac[6], all = 0;
+
+    if (strlen(text) != 17 || node->data.scalar.length != 17)
+        return hb_config_complain_found(reader, key, node, path, "");
+    for (size_t i = 0; i < sizeof(mac); i++) {
+        const char *at = text + 3 * i;
+        char pair[3] = {at[0], at[1], '\0'};
+
+        if (!isxdigit((unsigned char)at[0]) || !isxdigit((unsigned char)at[1]) ||
+            (i < 5 && at[2] != ':'))
+            return hb_config_complain_found(reader, key, node, path, "");
+        mac[i] = (uint8_t)strtoul(pair, NULL, 16);
+        all |= mac[i];
+    }
+    if ((mac[0] & 1) != 0 || all == 0)
+        return hb_config_complain_found(reader, key, node, path,
+                                        "; it must be that of one interface");
+    memcpy(field, mac, sizeof(mac));
+    return true;
 }
 
 static bool read_choice(struct hb_config_reader *reader, const struct hb_config_key *key,
@@ -266,7 +304,7 @@ static bool read_choice(struct hb_config_reader *reader, const struct hb_config_
         hb_config_store(field, key->size, choice->value);
         return true;
     }
-    return complain_found(reader, key, node, path, "");
+    return hb_config_complain_found(reader, key, node, path, "");
 }
 
 bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_config_key *key,
@@ -300,14 +338,20 @@ bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_confi
             memcpy(field, scalar_text(node), node->data.scalar.length + 1);
             return true;
         }
-        return complain_found(reader, key, node, path, "");
+        return hb_config_complain_found(reader, key, node, path, "");
     case HB_CONFIG_REFERENCE:
-        return is_name(node) || complain_found(reader, key, node, path, "");
+        return is_name(node) || hb_config_complain_found(reader, key, node, path, "");
     case HB_CONFIG_ADDRESS:
         return read_address(reader, key, node, path, field);
+    case HB_CONFIG_PREFIX:
+        return read_prefix(reader, key, node, path, field);
+    case HB_CONFIG_MAC:
+        return read_mac(reader, key, node, path, field);
     case HB_CONFIG_CHOICE:
         return read_choice(reader, key, node, path, field);
     case HB_CONFIG_OWN:
+        return key->read(reader, key, node, path, field);
+    case HB_CONFIG_NODE:
     case HB_CONFIG_MAPPING:
     case HB_CONFIG_LIST:
         break; /* the schema's own */
@@ -399,4 +443,36 @@ bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, con
                                   const void *field)
 {
     return check_family(reader, line, path, field, HB_FAMILY_IPV6);
+}
+
+static bool check_prefix(struct hb_config_reader *reader, int line, const char *path,
+                         const struct hb_address_prefix *prefix, enum hb_family family,
+                         uint8_t shortest)
+{
+    char text[HB_ADDRESS_PREFIX_TEXT];
+
+    if (prefix->address.family != family) {
+        hb_config_complain(reader, line, path, "expected an IPv%d prefix, but %s is IPv%d",
+                           (int)family, hb_address_prefix_print(prefix, text),
+                           prefix->address.family);
+        return false;
+    }
+    if (prefix->length < shortest || prefix->length >= hb_address_bits(prefix->address.family)) {
+        hb_config_complain(reader, line, path, "expected a length from /%u to /%u, found /%u",
+                           shortest, hb_address_bits(prefix->address.family) - 1u, prefix->length);
+        return false;
+    }
+    return hb_config_check_unicast(reader, line, path, &prefix->address);
+}
+
+bool hb_config_check_prefix_ipv4(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field)
+{
+    return check_prefix(reader, line, path, field, HB_FAMILY_IPV4, 8);
+}
+
+bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, const char *path,
+                                 const void *field)
+{
+    return check_prefix(reader, line, path, field, HB_FAMILY_IPV6, 64);
 }

@@ -71,6 +71,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
     hb_control_settle(control);
     hb_control_tick_nat(control);
     hb_control_watch_drains(control);
+    hb_maintenance_tick(control);
 }
 
 static void on_probe_changed(void *context, struct hb_model_pool *pool,
@@ -157,7 +158,8 @@ static bool open_parts(struct hb_control *control)
     }
     control->loaded_unix = hb_now_unix();
     control->base = event_base_new();
-    if (control->base == NULL || !open_timers(control) || !open_model(control)) {
+    if (control->base == NULL || !open_timers(control) || !hb_maintenance_open(control) ||
+        !open_model(control)) {
         hb_log(HB_LOG_ERROR, "cannot set up the event loop: not enough memory or descriptors");
         return false;
     }
@@ -244,6 +246,7 @@ void hb_control_close(struct hb_control *control)
     hb_model_free(control->model);
     if (control->hops != NULL)
         hb_next_hops_close(control->hops);
+    hb_maintenance_close(control);
     free_event(control->tick);
     free_event(control->life_timer);
     free_event(control->publish_timer);

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "maintenance.h"
 #include "model.h"
 #include "next_hop.h"
 #include "probes.h"
@@ -83,6 +84,7 @@ struct hb_control {
     struct hb_plan plan; /* of what is wanted */
     struct hb_dataplane_view dataplane;
     struct hb_settling settling;
+    struct hb_maintenance maintenance;
     bool change_waits;      /* for the answer to the generation that is under way */
     uint64_t rest_until_us; /* before which changes are not published one by one */
     uint64_t drain_forced;  /* flows that did not stay after the deadline of a drain */

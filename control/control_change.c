@@ -22,6 +22,8 @@ int hb_control_save(struct hb_control *control)
     int error = hb_state_of_model(control->model, control->publication.highest, hb_now_ms(),
                                   hb_now_unix(), &state);
 
+    state.withdrawn = control->maintenance.withdrawn;
+    state.withdrawn_since_unix = control->maintenance.since_unix;
     if (error == 0)
         error = hb_state_save(control->options.state, &state);
     hb_state_clear(&state);
@@ -38,14 +40,19 @@ int hb_control_save(struct hb_control *control)
 void hb_control_save_slots(struct hb_control *control)
 {
     int error = 0;
+    bool any = false;
 
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_pool *pool = &control->model->pools[p];
         int result = pool->history.changed ? hb_slot_file_save(control->slots, pool) : 0;
 
+        any = any || pool->history.changed;
+
         pool->history.changed = pool->history.changed && result != 0;
         error = result != 0 ? result : error;
     }
+    if (any && error == 0)
+        error = hb_slot_files_sync(control->slots);
     if (error != 0 && error != control->slots_error)
         hb_log(HB_LOG_ERROR,
                "%s: the owners of slots cannot be saved: %s; check the folder's mode and free "
@@ -133,6 +140,10 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
     hb_model_set_clock(model, hb_now_ms(), hb_now_unix_ms());
     take_over_slots(control, blob);
+    if (known != NULL && known->withdrawn) {
+        control->maintenance.withdrawn = true;
+        control->maintenance.since_unix = known->withdrawn_since_unix;
+    }
     hb_config_free(control->first_config);
     control->first_config = NULL;
     hb_state_clear(&control->known);

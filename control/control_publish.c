@@ -149,8 +149,10 @@ static void publish(struct hb_control *control)
     if (hb_publication_want(&control->publication, control->plan.content))
         control->state_dirty = true;
     note_changes(control);
-    hb_control_save_slots(control);
+    /* The generation carries the tables that have changed, so until the files are there the
+     * dataplane is the memory: it need not wait for a disk. */
     send_if_due(control);
+    hb_control_save_slots(control);
     hb_control_schedule(control); /* slow starts may have begun */
 }
 

@@ -27,6 +27,7 @@
 #include "config.h"
 #include "drain.h"
 #include "hashing/table_builder.h"
+#include "health/damping.h"
 #include "id_registry.h"
 #include "next_hop.h"
 #include "pool_policy.h"
@@ -34,6 +35,8 @@
 #include "tally.h"
 
 struct hb_probe; /* probes.h */
+
+#define HB_REASON_SIZE 256
 
 struct hb_model_backend {
     char name[HB_NAME_SIZE];
@@ -53,8 +56,11 @@ struct hb_model_backend {
     bool backup;     /* of the pool's backup pool */
     bool stands;     /* in the pool's table */
     struct hb_backend_state state;
+    char reason[HB_REASON_SIZE];       /* of the last probe, for people */
+    char last_failure[HB_REASON_SIZE]; /* why the last probe that failed did; "": none has */
+    uint64_t last_failure_ms;
+    struct hb_damping damping;
     struct hb_drain drain; /* while state.draining */
-    char reason[96];       /* why the health is what it is, for people */
 
     struct hb_next_hop hop;
     struct hb_rewrite rewrite; /* size 0: it cannot be forwarded to, and `problem` says why */
@@ -92,6 +98,7 @@ struct hb_model_pool {
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
     struct hb_nat_config nat;
+    struct hb_forwarding_options encap;
     struct hb_health_config health; /* its port found: 0 only when nothing says which */
     struct hb_failure_config failure;
     uint32_t slow_start_ms;
@@ -122,6 +129,7 @@ struct hb_model_service {
     uint16_t port;
     uint32_t pool;    /* index */
     uint8_t tracking; /* enum hb_tracking */
+    uint16_t mss_max;
     uint32_t id;
     struct hb_tally tally;
 };
@@ -141,6 +149,8 @@ struct hb_model {
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
+    struct hb_icmp_config icmp;
+    struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
     uint32_t punt_rate;       /* as in struct hb_settings */
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_maintenance_config maintenance;

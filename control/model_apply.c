@@ -45,12 +45,6 @@ static int compare_known(const void *a, const void *b)
                               &((const struct known *)b)->backend->address);
 }
 
-static bool same_probe(const struct hb_health_config *a, const struct hb_health_config *b)
-{
-    return a->type == b->type && a->port == b->port && a->interval_ms == b->interval_ms &&
-           a->timeout_ms == b->timeout_ms;
-}
-
 static bool index_known(struct stage *stage)
 {
     const struct hb_model *model = stage->model;
@@ -87,7 +81,7 @@ static void borrow_health(const struct stage *stage, const struct hb_model_pool 
     while (found > stage->known && compare_known(found - 1, &wanted) == 0)
         found--;
     for (; found < end && compare_known(found, &wanted) == 0; found++) {
-        if (!same_probe(&found->pool->health, &pool->health))
+        if (!hb_health_alike(&found->pool->health, &pool->health))
             continue;
         backend->state = found->backend->state;
         backend->state.draining = backend->state.disabled = backend->state.reset = false;
@@ -124,17 +118,24 @@ static struct hb_model_backend *stage_backend(struct stage *stage, struct hb_mod
     return backend;
 }
 
-uint16_t hb_model_probe_port(const struct hb_config *config, uint32_t pool)
+struct hb_health_config hb_model_health(const struct hb_config *config, uint32_t pool)
 {
-    if (config->pools[pool].health.port != 0)
-        return config->pools[pool].health.port;
-    if (config->pools[pool].nat.port != 0)
-        return config->pools[pool].nat.port;
+    struct hb_health_config health = config->pools[pool].health;
+
+    if (health.port == 0 && hb_health_type_has_port(health.type))
+        health.port = config->pools[pool].nat.port;
     for (uint32_t s = 0; s < config->services_count; s++) {
-        if (config->services[s].pool == pool)
-            return config->services[s].port;
+        const struct hb_service_config *service = &config->services[s];
+
+        if (service->pool != pool)
+            continue;
+        if (health.port == 0 && hb_health_type_has_port(health.type))
+            health.port = service->port;
+        if (health.vip.family == 0 && health.via == HB_VIA_TUNNEL)
+            health.vip = service->vip;
+        break;
     }
-    return 0;
+    return health;
 }
 
 static bool stage_pool(struct stage *stage, const struct hb_config *config, uint32_t index)
@@ -150,8 +151,8 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     pool->bounded_load = from->bounded_load;
     pool->forwarding = from->forwarding;
     pool->nat = from->nat;
-    pool->health = from->health;
-    pool->health.port = hb_model_probe_port(config, index);
+    pool->encap = from->encap;
+    pool->health = hb_model_health(config, index);
     pool->failure = from->failure;
     pool->slow_start_ms = from->slow_start_ms;
     /* Room for members that stay on as leaving ones as well. */
@@ -189,6 +190,7 @@ static bool stage_services(struct stage *stage, const struct hb_config *config)
         service->protocol = from->protocol;
         service->port = from->port;
         service->tracking = from->tracking;
+        service->mss_max = from->mss_max;
         service->pool = from->pool; /* index in the file until commit */
         hb_service_key(key, &service->vip, service->protocol, service->port);
         known = hb_ids_find(model->service_ids, key);
@@ -382,6 +384,7 @@ static void commit_services(struct stage *stage, const struct hb_config *config)
         if (old == NULL)
             stage->diff->services_added++;
         else if (strcmp(old->name, service->name) != 0 || old->tracking != service->tracking ||
+                 old->mss_max != service->mss_max ||
                  strcmp(model->pools[old->pool].name, pool) != 0)
             stage->diff->services_changed++;
         service->pool = stage->pool_at[service->pool];
@@ -463,6 +466,9 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->table_seed = config->table_seed;
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
+    model->icmp = config->icmp;
+    model->tunnel_prefix = config->tunnel_prefix;
+    model->tunnel_prefix6 = config->tunnel_prefix6;
     model->settle_after_ms = config->settle_after_ms;
     model->maintenance = config->maintenance;
     model->punt_rate = config->punt_rate;

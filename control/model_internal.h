@@ -12,9 +12,9 @@ void hb_pool_clear(struct hb_model_pool *pool);
 /* Tells the owner and frees. */
 void hb_backend_end(struct hb_model *model, struct hb_model_backend *backend);
 void hb_backend_start_tally(struct hb_model *model, struct hb_model_backend *backend);
-/* The port to probe: the pool's own or, when the file names none, that of the first service which
- * uses the pool. */
-uint16_t hb_model_probe_port(const struct hb_config *config, uint32_t pool);
+/* A pool's check, with what the file leaves to the first service that uses the pool: the port, and
+ * the VIP of a check through the tunnel. */
+struct hb_health_config hb_model_health(const struct hb_config *config, uint32_t pool);
 /* Fills diff->error. */
 void hb_model_refuse_id(const struct hb_model *model, const char *identity, const char *pool,
                         struct hb_model_diff *diff);

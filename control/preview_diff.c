@@ -37,6 +37,7 @@ static void count_services(struct hb_preview *preview)
         kept++;
         diff->services_changed +=
             strcmp(old->name, new->name) != 0 || old->tracking != new->tracking ||
+            old->mss_max != new->mss_max ||
             strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
     }
     diff->services_added = config->services_count - kept;
@@ -57,20 +58,30 @@ static void count_backend(const struct hb_preview_backend *backend, struct hb_mo
         diff->backends_changed++;
 }
 
-static bool same_health(const struct hb_health_config *a, const struct hb_health_config *b,
-                        uint16_t b_port)
+static bool same_damping(const struct hb_damping_config *a, const struct hb_damping_config *b)
 {
-    return a->type == b->type && a->port == b_port && a->interval_ms == b->interval_ms &&
-           a->timeout_ms == b->timeout_ms && a->rise == b->rise && a->fall == b->fall;
+    return a->enabled == b->enabled && a->half_life_ms == b->half_life_ms &&
+           a->suppress == b->suppress && a->reuse == b->reuse && a->max_hold_ms == b->max_hold_ms;
+}
+
+static bool same_health(const struct hb_health_config *a, const struct hb_health_config *b)
+{
+    return hb_health_alike(a, b) && a->rise == b->rise && a->fall == b->fall &&
+           same_damping(&a->damping, &b->damping);
 }
 
 static bool same_settings(const struct hb_config *config, const struct hb_preview_pool *pool)
 {
     const struct hb_model_pool *before = pool->before;
     const struct hb_pool_config *after = pool->after;
+    struct hb_health_config health;
 
-    return before != NULL && after != NULL && before->algorithm == after->algorithm &&
-           before->table_size == after->table_size && before->forwarding == after->forwarding &&
+    if (before == NULL || after == NULL)
+        return false;
+    health = hb_model_health(config, (uint32_t)(after - config->pools));
+    return before->algorithm == after->algorithm && before->table_size == after->table_size &&
+           before->forwarding == after->forwarding &&
+           hb_forwarding_equal(&before->encap, &after->encap) &&
            memcmp(&before->nat, &after->nat, sizeof(before->nat)) == 0 &&
            before->bounded_load == after->bounded_load &&
            before->slow_start_ms == after->slow_start_ms &&
@@ -81,8 +92,7 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
            before->options.virtual_nodes == after->options.virtual_nodes &&
            before->options.ketama == after->options.ketama &&
            before->options.jump_replacement == after->options.jump_replacement &&
-           same_health(&before->health, &after->health,
-                       hb_model_probe_port(config, (uint32_t)(after - config->pools)));
+           same_health(&before->health, &health);
 }
 
 void hb_preview_diff(struct hb_preview *preview)
@@ -97,6 +107,9 @@ void hb_preview_diff(struct hb_preview *preview)
         preview->reseeded ||
         hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
         hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
+        !hb_icmp_config_equal(&config->icmp, &model->icmp) ||
+        !hb_address_prefix_equal(&config->tunnel_prefix, &model->tunnel_prefix) ||
+        !hb_address_prefix_equal(&config->tunnel_prefix6, &model->tunnel_prefix6) ||
         config->settle_after_ms != model->settle_after_ms ||
         config->punt_rate != model->punt_rate ||
         memcmp(&config->maintenance, &model->maintenance, sizeof(model->maintenance)) != 0;

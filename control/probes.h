@@ -3,8 +3,13 @@
  * probes.h: one probe for all backends that are checked alike.
  *
  * A server that is a member of many pools is probed once an interval, not once a pool; each of its
- * backends applies the result to its own state with its own rise and fall (BL-97). Probes are alike
- * when address, type, port, interval and timeout are. Runs on control's event loop.
+ * backends applies the result to its own state with its own rise, fall and damping (BL-97). Probes
+ * are alike when the address is the same and hb_health_alike() says so of their checks; a probe
+ * through the tunnel belongs to one pool. Runs on control's event loop.
+ *
+ * What a reload changes. A backend keeps its health; when its check asks another question than
+ * before, or in another rhythm, the count of results in a row starts again, so that no half-counted
+ * result of the old check decides (BL-76).
  */
 #ifndef HB_CONTROL_PROBES_H
 #define HB_CONTROL_PROBES_H

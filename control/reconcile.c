@@ -16,16 +16,26 @@
 static void update_rewrite(const struct hb_model *model, const struct hb_model_pool *pool,
                            struct hb_model_backend *backend, struct hb_port_list ports)
 {
-    const struct hb_address *source =
-        backend->address.family == HB_FAMILY_IPV4 ? &model->tunnel_source : &model->tunnel_source6;
+    bool ipv4 = backend->address.family == HB_FAMILY_IPV4;
+    struct hb_rewrite_wish wish = {
+        .forwarding = pool->forwarding,
+        .options = &pool->encap,
+        .source = ipv4 ? &model->tunnel_source : &model->tunnel_source6,
+        .prefix = ipv4 ? &model->tunnel_prefix : &model->tunnel_prefix6,
+    };
 
-    if (hb_config_is_nat(pool->forwarding)) {
-        hb_rewrite_make_nat(&backend->address, &backend->hop, pool->forwarding, &pool->nat, ports,
-                            &backend->rewrite, backend->problem, sizeof(backend->problem));
-        return;
-    }
-    hb_rewrite_make(&backend->address, &backend->hop, source, ports, &backend->rewrite,
-                    backend->problem, sizeof(backend->problem));
+    bool made;
+
+    if (hb_config_is_nat(pool->forwarding))
+        made = hb_rewrite_make_nat(&backend->address, &backend->hop, pool->forwarding, &pool->nat,
+                                   ports, &backend->rewrite, backend->problem,
+                                   sizeof(backend->problem));
+    else
+        made = hb_rewrite_make(&backend->address, &backend->hop, &wish, ports, &backend->rewrite,
+                               backend->problem, sizeof(backend->problem));
+    /* What was made for another mode would reach a backend that does not expect it (BL-55). */
+    if (!made && backend->rewrite.forwarding != pool->forwarding)
+        memset(&backend->rewrite, 0, sizeof(backend->rewrite));
 }
 
 static bool is_usable(const struct hb_model_backend *backend)
@@ -178,6 +188,7 @@ static void plan_service(struct hb_plan *plan, const struct hb_model_service *se
     record->id = service->id;
     record->pool = service->pool;
     record->tracking = service->tracking;
+    record->mss_max = service->mss_max;
     memcpy(record->name, service->name, sizeof(record->name));
 }
 
@@ -240,6 +251,7 @@ static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
 static int fill_plan(struct hb_plan *plan, const struct hb_model *model, struct hb_port_list ports)
 {
     plan->hash_key = model->hash_key;
+    hb_icmp_config_apply(&model->icmp, &plan->settings);
     plan->settings.punt_rate = model->punt_rate;
     for (uint32_t s = 0; s < model->services_count; s++)
         plan_service(plan, &model->services[s]);

@@ -17,7 +17,7 @@
  * A backend's record says ACTIVE, DRAINING or DOWN; one that never had a good probe, or that cannot
  * be forwarded to, is DOWN. Who stands in the table is not DOWN, whatever its check says. A backend
  * keeps its last rewrite when its next hop is lost later: whether it still works is for its health
- * check to say.
+ * check to say. A rewrite of another forwarding mode than the pool's is not kept.
  *
  * Pure. One thread.
  */

@@ -4,52 +4,47 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ETHERNET_SIZE 14
-#define IPV4_SIZE     20
-#define IPV6_SIZE     40
-#define OUTER_TTL     64
+#include "rewrite_internal.h"
+
+#define VLAN_SIZE 4
 
 /* Index and name must both agree: the same index may be another interface in another network
- * namespace. */
+ * namespace. Of a VLAN the name is the VLAN's own, so there the lower interface's index must do. */
 static const struct hb_port_info *find_port(struct hb_port_list ports,
                                             const struct hb_next_hop *hop)
 {
+    bool vlan = hop->vlan_type != 0;
+    uint32_t ifindex = vlan ? hop->port_ifindex : hop->ifindex;
+
     for (uint32_t i = 0; i < ports.count; i++) {
         const struct hb_port_info *port = &ports.port[i];
 
-        if (port->ifindex == hop->ifindex &&
-            strncmp(port->ifname, hop->ifname, sizeof(port->ifname)) == 0)
+        if (port->ifindex == ifindex &&
+            (vlan || strncmp(port->ifname, hop->ifname, sizeof(port->ifname)) == 0))
             return port;
     }
     return NULL;
 }
 
-static void put_ethernet(uint8_t *at, const struct hb_next_hop *hop, uint8_t family)
+/* The tag is that of the next hop's VLAN, whatever tag the packet came with (BL-35); its priority
+ * bits are 0. */
+static void put_ethernet(struct hb_rewrite *rewrite, const struct hb_next_hop *hop, uint8_t family)
 {
-    uint16_t type = family == HB_FAMILY_IPV4 ? 0x0800 : 0x86dd;
+    uint8_t *type = rewrite->bytes + 12;
 
-    memcpy(at, hop->gateway_mac, 6);
-    memcpy(at + 6, hop->source_mac, 6);
-    at[12] = (uint8_t)(type >> 8);
-    at[13] = (uint8_t)type;
+    memcpy(rewrite->bytes, hop->gateway_mac, 6);
+    memcpy(rewrite->bytes + 6, hop->source_mac, 6);
+    if (hop->vlan_type != 0) {
+        hb_put16(type, hop->vlan_type);
+        hb_put16(type + 2, hop->vlan_id);
+        type += VLAN_SIZE;
+    }
+    hb_put16(type, family == HB_FAMILY_IPV4 ? 0x0800 : 0x86dd);
+    rewrite->l2_size = (uint8_t)(type + 2 - rewrite->bytes);
+    rewrite->size = rewrite->l2_size;
 }
 
-static void put_ipv4(uint8_t *at, const uint8_t *source, const uint8_t *to)
-{
-    at[0] = 0x45; /* version 4, five words */
-    at[8] = OUTER_TTL;
-    memcpy(at + 12, source, 4);
-    memcpy(at + 16, to, 4);
-}
-
-static void put_ipv6(uint8_t *at, const uint8_t *source, const uint8_t *to)
-{
-    at[0] = 0x60; /* version 6 */
-    at[7] = OUTER_TTL;
-    memcpy(at + 8, source, 16);
-    memcpy(at + 24, to, 16);
-}
-
+/* `outer`: bytes of the headers that are part of the IP packet on the link. */
 static uint16_t largest_inner(const struct hb_next_hop *hop, const struct hb_port_info *port,
                               uint32_t outer)
 {
@@ -62,11 +57,21 @@ static uint16_t largest_inner(const struct hb_next_hop *hop, const struct hb_por
     return (uint16_t)(mtu > outer ? mtu - outer : 0);
 }
 
+static bool put_mode(struct hb_rewrite_draft *draft)
+{
+    if (hb_forwarding_is_tunnel(draft->wish->forwarding))
+        return hb_rewrite_put_tunnel(draft);
+    return hb_rewrite_put_direct(draft);
+}
+
 bool hb_rewrite_make(const struct hb_address *to, const struct hb_next_hop *hop,
-                     const struct hb_address *source, struct hb_port_list ports,
+                     const struct hb_rewrite_wish *wish, struct hb_port_list ports,
                      struct hb_rewrite *rewrite, char *problem, size_t size)
 {
-    uint32_t outer = to->family == HB_FAMILY_IPV4 ? IPV4_SIZE : IPV6_SIZE;
+    struct hb_rewrite made = {.family = to->family,
+                              .forwarding = (uint8_t)wish->forwarding,
+                              .flags = wish->options->fragment};
+    struct hb_rewrite_draft draft = {to, hop, wish, &made, problem, size};
     const struct hb_port_info *port;
     char text[HB_ADDRESS_TEXT];
 
@@ -84,26 +89,12 @@ bool hb_rewrite_make(const struct hb_address *to, const struct hb_next_hop *hop,
                  hb_address_print(to, text), hop->ifname, hop->ifname);
         return false;
     }
-    if (source->family == 0)
-        source = &hop->source;
-    if (source->family != to->family) {
-        snprintf(problem, size,
-                 "no source address for the tunnel to %s; set tunnel.%s in the configuration",
-                 hb_address_print(to, text), to->family == HB_FAMILY_IPV4 ? "source" : "source6");
+    put_ethernet(&made, hop, to->family);
+    if (!put_mode(&draft))
         return false;
-    }
-    memset(rewrite, 0, sizeof(*rewrite));
-    rewrite->size = (uint8_t)(ETHERNET_SIZE + outer);
-    rewrite->l2_size = ETHERNET_SIZE;
-    rewrite->family = to->family;
-    rewrite->forwarding = HB_FORWARDING_IPIP;
-    rewrite->port = port->id;
-    rewrite->inner_max = largest_inner(hop, port, outer);
-    put_ethernet(rewrite->bytes, hop, to->family);
-    if (to->family == HB_FAMILY_IPV4)
-        put_ipv4(rewrite->bytes + ETHERNET_SIZE, source->bytes, to->bytes);
-    else
-        put_ipv6(rewrite->bytes + ETHERNET_SIZE, source->bytes, to->bytes);
+    made.port = port->id;
+    made.inner_max = largest_inner(hop, port, (uint32_t)made.size - made.l2_size);
+    *rewrite = made;
     problem[0] = '\0';
     return true;
 }

@@ -9,9 +9,12 @@ static bool make_link(const struct hb_address *to, const struct hb_next_hop *hop
                       struct hb_port_list ports, struct hb_rewrite *link, char *problem,
                       size_t size)
 {
+    static const struct hb_forwarding_options none;
+    static const struct hb_address_prefix no_prefix;
+    const struct hb_rewrite_wish tunnel = {HB_FORWARDING_IPIP, &none, to, &no_prefix};
     uint32_t outer;
 
-    if (!hb_rewrite_make(to, hop, to, ports, link, problem, size))
+    if (!hb_rewrite_make(to, hop, &tunnel, ports, link, problem, size))
         return false;
     outer = (uint32_t)link->size - link->l2_size;
     if (link->inner_max > 0)

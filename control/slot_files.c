@@ -125,6 +125,9 @@ static int write_file(const char *path, const uint8_t *bytes, size_t size)
         if (wrote > 0)
             bytes += wrote, size -= (size_t)wrote;
     }
+    /* Or the new name could stand for an empty file after a power cut. */
+    if (error == 0 && fdatasync(fd) != 0)
+        error = -errno;
     close(fd);
     return error;
 }
@@ -153,6 +156,18 @@ int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool)
         error = -errno;
     if (error != 0)
         unlink(temporary);
+    return error;
+}
+
+int hb_slot_files_sync(const char *folder)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    if (fsync(fd) != 0 && errno != EINVAL)
+        error = -errno;
+    close(fd);
     return error;
 }
 

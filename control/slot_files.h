@@ -6,9 +6,9 @@
  * One file a pool, in the folder STATE.slots beside the state file: after a change of one pool in a
  * thousand one file is written, of 2 bytes a slot (4 and a bit while some are unsettled). Its name
  * is a hash of the pool's. It says by address whom each id stands for, so ids may have changed when
- * it is read. A file is written to a temporary one and renamed, so after a crash there is the old
- * or the new one; it is not synced to the disk, but carries a checksum: after a power cut, when
- * connections are lost anyway, a torn one is taken for missing. Host byte order; 0600.
+ * it is read. A file is written to a temporary one, synced and renamed, so after a crash or a power
+ * cut there is the old or the new one; it carries a checksum all the same, and a damaged one is
+ * taken for missing. Host byte order; 0600.
  *
  *     struct header, `members` * struct member, the columns as in struct hb_table_record
  */
@@ -19,6 +19,9 @@
 
 /* Replaces the pool's file. 0 or negative errno. Makes the folder when it is missing. */
 int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool);
+
+/* Makes what was saved outlast a power cut: the names, once for all files. 0 or negative errno. */
+int hb_slot_files_sync(const char *folder);
 
 /* Reads it into pool->history: ids become those of the pool's backends, of others nobody's. 0;
  * -ENOENT; -EBADMSG: torn, of another pool, version or seed; -ENOMEM or another negative errno.

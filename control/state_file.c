@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <libgen.h>
 #include <limits.h>
@@ -30,84 +31,105 @@ static const char *protocol_name(uint8_t protocol)
 
 /* --- writing --- */
 
-static json_t *drain_to_json(const struct hb_state_backend *backend)
+/* The text is written as it is, without a tree of objects: with 10,000 backends that would hold the
+ * event loop up for tens of milliseconds. */
+
+/* A string of JSON. Names come from files of others. */
+static void print_string(FILE *to, const char *text)
+{
+    fputc('"', to);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            fprintf(to, "\\%c", *text);
+        else if ((unsigned char)*text < ' ')
+            fprintf(to, "\\u%04x", (unsigned char)*text);
+        else
+            fputc(*text, to);
+    }
+    fputc('"', to);
+}
+
+static const char *boolean(bool value)
+{
+    return value ? "true" : "false";
+}
+
+static void print_drain(FILE *to, const struct hb_state_backend *backend)
 {
     const struct hb_drain *drain = &backend->drain;
 
-    return json_pack(
-        "{s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "deadline_unix_ms",
-        (json_int_t)drain->deadline_unix_ms, "at_deadline", hb_at_deadline_name(drain->at_deadline),
-        "flows_at_start", (json_int_t)drain->flows_at_start, "forced", (json_int_t)drain->forced,
-        "overdue", drain->overdue, "disabled", backend->disabled, "reset", backend->reset);
+    fprintf(to,
+            ", \"draining_since_unix\": %" PRIu64 ",\n   \"drain\": {\"deadline_unix_ms\": %" PRIu64
+            ", \"at_deadline\": \"%s\", \"flows_at_start\": %" PRIu64 ", \"forced\": %" PRIu64
+            ", \"overdue\": %s, \"disabled\": %s, \"reset\": %s}",
+            backend->drain_since_unix, drain->deadline_unix_ms,
+            hb_at_deadline_name(drain->at_deadline), drain->flows_at_start, drain->forced,
+            boolean(drain->overdue), boolean(backend->disabled), boolean(backend->reset));
 }
 
-static json_t *backend_to_json(const struct hb_state_backend *backend)
+static void print_backend(FILE *to, const struct hb_state_backend *backend)
 {
     char address[HB_ADDRESS_TEXT];
-    json_t *object = json_pack("{s:I, s:I}", "id", (json_int_t)backend->id, "incarnation",
-                               (json_int_t)backend->incarnation);
 
-    if (object == NULL || backend->pool[0] == '\0')
-        return object;
-    json_object_set_new(object, "pool", json_string(backend->pool));
-    json_object_set_new(object, "address",
-                        json_string(hb_address_print(&backend->address, address)));
-    json_object_set_new(object, "health", json_string(health_names[backend->health]));
-    json_object_set_new(object, "health_since_unix",
-                        json_integer((json_int_t)backend->health_since_unix));
-    if (backend->draining) {
-        json_object_set_new(object, "draining_since_unix",
-                            json_integer((json_int_t)backend->drain_since_unix));
-        json_object_set_new(object, "drain", drain_to_json(backend));
+    fprintf(to, "  {\"id\": %u, \"incarnation\": %u", backend->id, backend->incarnation);
+    if (backend->pool[0] != '\0') {
+        fputs(", \"pool\": ", to);
+        print_string(to, backend->pool);
+        fprintf(to, ", \"address\": \"%s\", \"health\": \"%s\", \"health_since_unix\": %" PRIu64,
+                hb_address_print(&backend->address, address), health_names[backend->health],
+                backend->health_since_unix);
+        if (backend->draining)
+            print_drain(to, backend);
+        if (backend->in_panic)
+            fputs(", \"in_panic\": true", to);
+        if (backend->weight_is_set)
+            fprintf(to, ", \"weight\": %u", backend->weight);
+        if (backend->ramp_since_unix_ms != 0)
+            fprintf(to, ", \"ramp_since_unix_ms\": %" PRIu64, backend->ramp_since_unix_ms);
     }
-    if (backend->in_panic)
-        json_object_set_new(object, "in_panic", json_true());
-    if (backend->weight_is_set)
-        json_object_set_new(object, "weight", json_integer(backend->weight));
-    if (backend->ramp_since_unix_ms != 0)
-        json_object_set_new(object, "ramp_since_unix_ms",
-                            json_integer((json_int_t)backend->ramp_since_unix_ms));
-    return object;
+    fputc('}', to);
 }
 
-static json_t *service_to_json(const struct hb_state_service *service)
+static void print_service(FILE *to, const struct hb_state_service *service)
 {
     char vip[HB_ADDRESS_TEXT];
-    json_t *object = json_pack("{s:I, s:I}", "id", (json_int_t)service->id, "incarnation",
-                               (json_int_t)service->incarnation);
 
-    if (object == NULL || service->vip.family == 0)
-        return object;
-    json_object_set_new(object, "vip", json_string(hb_address_print(&service->vip, vip)));
-    json_object_set_new(object, "protocol", json_string(protocol_name(service->protocol)));
-    json_object_set_new(object, "port", json_integer(service->port));
-    return object;
+    fprintf(to, "  {\"id\": %u, \"incarnation\": %u", service->id, service->incarnation);
+    if (service->vip.family != 0)
+        fprintf(to, ", \"vip\": \"%s\", \"protocol\": \"%s\", \"port\": %u",
+                hb_address_print(&service->vip, vip), protocol_name(service->protocol),
+                service->port);
+    fputc('}', to);
 }
 
+/* NULL when memory is short: nothing incomplete may replace a whole file. */
 static char *state_to_text(const struct hb_state *state)
 {
-    json_t *backends = json_array(), *services = json_array(), *root;
-    char *text;
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
 
-    for (uint32_t b = 0; b < state->backends_count; b++)
-        json_array_append_new(backends, backend_to_json(&state->backends[b]));
-    for (uint32_t s = 0; s < state->services_count; s++)
-        json_array_append_new(services, service_to_json(&state->services[s]));
-    root =
-        json_pack("{s:s, s:i, s:I, s:o, s:o}", "format", FORMAT, "version", VERSION, "generation",
-                  (json_int_t)state->generation, "backends", backends, "services", services);
-    if (root != NULL && state->withdrawn)
-        json_object_set_new(root, "withdrawn_since_unix",
-                            json_integer((json_int_t)state->withdrawn_since_unix));
-    /* Short of memory the arrays are short too: nothing incomplete may replace a whole file. */
-    if (root != NULL && (json_array_size(backends) != state->backends_count ||
-                         json_array_size(services) != state->services_count)) {
-        json_decref(root);
-        root = NULL;
+    if (to == NULL)
+        return NULL;
+    fprintf(to, "{\n \"format\": \"%s\",\n \"version\": %d,\n \"generation\": %" PRIu64, FORMAT,
+            VERSION, state->generation);
+    if (state->withdrawn)
+        fprintf(to, ",\n \"withdrawn_since_unix\": %" PRIu64, state->withdrawn_since_unix);
+    fputs(",\n \"backends\": [", to);
+    for (uint32_t b = 0; b < state->backends_count; b++) {
+        fputs(b > 0 ? ",\n" : "\n", to);
+        print_backend(to, &state->backends[b]);
     }
-    text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
-    json_decref(root);
-    return text;
+    fputs("],\n \"services\": [", to);
+    for (uint32_t s = 0; s < state->services_count; s++) {
+        fputs(s > 0 ? ",\n" : "\n", to);
+        print_service(to, &state->services[s]);
+    }
+    fputs("]\n}", to);
+    if (fclose(to) == 0)
+        return text;
+    free(text);
+    return NULL;
 }
 
 static int write_all(int fd, const char *text)

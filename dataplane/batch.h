@@ -50,6 +50,8 @@ enum hb_shape {
     HB_SHAPE_ICMP,     /* ICMP or ICMPv6 */
     HB_SHAPE_FRAGMENT, /* of whatever protocol */
     HB_SHAPE_RETURN,   /* an answer on its way back to the client (NAT) */
+    HB_SHAPE_DECIDED,  /* its backend is known, and it is none of its flow's business: it comes back
+                          behind stage_select */
 };
 
 struct hb_packet {

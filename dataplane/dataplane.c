@@ -196,13 +196,16 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .timeouts = d->options.timeouts,
             .region = d->counters.region,
             .head = &d->head,
+            .siblings = d->worker,
+            .siblings_count = d->workers_count,
         };
 
-        for (uint32_t p = 0; p < d->ports.count; p++)
+        for (uint32_t p = 0; p < d->ports.count; p++) {
             config.ports[p] = d->ports.port[p].id;
-        for (uint32_t p = 0; p < d->ports.count; p++)
+            config.udp_checksum_ports |= (uint32_t)d->ports.port[p].udp_checksum << config.ports[p];
             config.kernel[p] = (struct hb_kernel_way){d->ports.port[p].punt_id != HB_PORT_NONE,
                                                       d->ports.port[p].punt_id};
+        }
         d->worker[i] = hb_worker_create(&config, problem, HB_TEXT_SIZE);
         if (d->worker[i] == NULL) {
             free_workers(d);

@@ -13,11 +13,12 @@
 
 static void report_port(const struct hb_port *port)
 {
-    hb_log_notice("  port %-2u     %s%s%s%s%s, MAC %02x:%02x:%02x:%02x:%02x:%02x, MTU %u", port->id,
-                  port->kernel.name, port->kernel.name[0] != '\0' ? ", " : "", port->driver,
-                  port->steer != NULL ? ", XDP " : "",
+    hb_log_notice("  port %-2u     %s%s%s%s%s, MAC %02x:%02x:%02x:%02x:%02x:%02x, MTU %u%s",
+                  port->id, port->kernel.name, port->kernel.name[0] != '\0' ? ", " : "",
+                  port->driver, port->steer != NULL ? ", XDP " : "",
                   port->steer != NULL ? hb_steer_mode(port->steer) : "", port->mac[0], port->mac[1],
-                  port->mac[2], port->mac[3], port->mac[4], port->mac[5], port->mtu);
+                  port->mac[2], port->mac[3], port->mac[4], port->mac[5], port->mtu,
+                  port->udp_checksum ? ", computes UDP checksums" : "");
 }
 
 static void report_workers(const struct hb_dataplane *d)

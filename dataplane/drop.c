@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * drop.c: the one place where packets end without being sent. Each is counted under exactly one
- * reason and freed.
+ * reason and freed; the buffer of one that is answered goes on as the answer (hb_count_drop).
  */
 #include "stages.h"
 #include "worker_state.h"
@@ -12,11 +12,18 @@ void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_
     rte_pktmbuf_free(mbuf);
 }
 
-void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason)
+void hb_count_drop(struct hb_batch *batch, const struct hb_packet *packet,
+                   enum hb_drop_reason reason)
 {
     if (packet->service != HB_NO_SERVICE)
         batch->worker->services[batch->generation->services[packet->service].id].drops++;
-    hb_drop_mbuf(batch->worker, packet->mbuf, reason);
+    batch->worker->counters->drops[reason]++;
+}
+
+void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason)
+{
+    hb_count_drop(batch, packet, reason);
+    rte_pktmbuf_free(packet->mbuf);
     packet->mbuf = NULL;
     batch->ended++;
 }

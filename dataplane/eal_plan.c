@@ -15,6 +15,7 @@
 #define FLOW6_BYTES        60              /* an IPv6 flow beyond an eighth of them */
 #define GENERATION_BYTES   (64 * MEGABYTE) /* for two generations with their tables */
 #define EAL_OVERHEAD_BYTES (16 * MEGABYTE)
+#define WORKER_BYTES       (2 * MEGABYTE) /* itself, loads of backends, fragments' datagrams */
 
 /* Whether `argument` is the option `name` ("-l", "--lcores"), with or without its value attached.
  */
@@ -228,7 +229,7 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
         workers = count_workers(line, machine->cpus);
     plan->memory_mb = (flow_bytes(options) +
                        buffer_bytes(options, devices + taps + options->interfaces, workers) +
-                       GENERATION_BYTES + EAL_OVERHEAD_BYTES) /
+                       workers * WORKER_BYTES + GENERATION_BYTES + EAL_OVERHEAD_BYTES) /
                           MEGABYTE +
                       1;
     choose_memory(plan, line, machine);

@@ -391,6 +391,13 @@ enum hb_flow_insert hb_flow_table_insert(struct hb_flow_table *table,
     return result;
 }
 
+void hb_flow_table_remove(struct hb_flow_table *table, hb_flow_ref entry)
+{
+    table->buckets[entry >> 2].meta[entry & 3] = HB_FLOW_FREE;
+    table->shelf[entry >> 2 >= table->shelf[1].first].used--;
+    table->used--;
+}
+
 uint32_t hb_flow_table_age(struct hb_flow_table *table, uint32_t now_ms, uint32_t buckets,
                            hb_flow_expired *expired, void *context)
 {

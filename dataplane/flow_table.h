@@ -179,6 +179,9 @@ enum hb_flow_insert hb_flow_table_insert(struct hb_flow_table *table,
                                          const struct hb_flow_value *value, uint32_t now_ms,
                                          struct hb_flow_value *displaced, hb_flow_ref *entry);
 
+/* Takes one entry out. */
+void hb_flow_table_remove(struct hb_flow_table *table, hb_flow_ref entry);
+
 /* Takes out what is over in the next `buckets` buckets, round and round, and tells each one's
  * value. Returns how many it took out. */
 typedef void hb_flow_expired(void *context, const struct hb_flow_value *value);

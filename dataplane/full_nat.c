@@ -271,7 +271,7 @@ static bool read_port(const struct hb_packet *packet, hb_be16 *port, bool *error
         *port = (hb_be16)(packet->flow.ports >> 16);
         return true;
     }
-    if (packet->fault != HB_DROP_PROTOCOL ||
+    if (packet->fault != HB_DROP_ICMP_TYPE ||
         !hb_nat_read(&header, rte_pktmbuf_mtod_offset(packet->mbuf, uint8_t *, packet->l3_offset),
                      rte_pktmbuf_data_len(packet->mbuf) - packet->l3_offset) ||
         !hb_nat_is_error(&header) || !hb_nat_read_quote(&header, &quote))

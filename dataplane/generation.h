@@ -99,6 +99,7 @@ struct hb_generation {
     struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
     const struct hb_nat *nat;           /* nat_map.h; NULL when no backend is reached by NAT */
+    const uint16_t *mss_max; /* by service, 0: any; NULL when no service lowers the MSS */
 };
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */
@@ -107,11 +108,13 @@ static inline bool hb_backend_is_in_use(const struct hb_backend *backend)
     return (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
 }
 
-/* Whether stage_encap may go its short way. */
+/* Whether stage_encap may go its short way, with packets that fit. */
 static inline bool hb_backend_is_plain(const struct hb_backend *backend)
 {
+    uint8_t for_others = HB_REWRITE_FRAGMENT_OUTER | HB_REWRITE_FRAGMENT_INNER;
+
     return backend->forwarding == HB_FORWARDING_IPIP && backend->family == HB_FAMILY_IPV4 &&
-           backend->l2_size == 14 && backend->flags == 0 && backend->spread == 0;
+           backend->l2_size == 14 && (backend->flags & ~for_others) == 0 && backend->spread == 0;
 }
 
 /* The last step of filling in a backend. Where a plain one's header has its checksum, the sum of
@@ -132,6 +135,13 @@ static inline void hb_backend_complete(struct hb_backend *backend)
     sum = (sum & 0xffff) + (sum >> 16);
     backend->bytes[at] = (uint8_t)sum;
     backend->bytes[at + 1] = (uint8_t)(sum >> 8);
+}
+
+/* Its TCP flows end at their next packet, by reset. */
+static inline bool hb_backend_resets(const struct hb_backend *backend, uint32_t incarnation,
+                                     uint32_t mask)
+{
+    return backend->use == HB_BACKEND_RESET && ((backend->incarnation ^ incarnation) & mask) == 0;
 }
 
 /* The slot's mark and its previous owner, or false when it has settled. */

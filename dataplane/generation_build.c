@@ -11,7 +11,7 @@
 
 /* Where the parts of a generation stand in its one block of memory. */
 struct layout {
-    size_t services, pools, past, backends, map, bounds, members, nat, bytes;
+    size_t services, pools, past, backends, map, bounds, members, mss_max, nat, bytes;
     uint32_t ids; /* largest backend id + 1 */
 };
 
@@ -40,6 +40,17 @@ static bool bounds_a_pool(const struct hb_generation_header *header)
     return false;
 }
 
+static bool lowers_an_mss(const struct hb_generation_header *header)
+{
+    const struct hb_service_record *services = records_of(header, &header->services);
+
+    for (uint32_t i = 0; i < header->services.count; i++) {
+        if (services[i].mss_max != 0)
+            return true;
+    }
+    return false;
+}
+
 static struct layout lay_out(const struct hb_generation_header *header, uint32_t workers)
 {
     struct hb_nat_input nat = hb_nat_input_of(header, workers);
@@ -60,6 +71,8 @@ static struct layout lay_out(const struct hb_generation_header *header, uint32_t
     }
     if (nat_bytes != 0)
         layout.nat = place(&layout.bytes, nat_bytes);
+    if (lowers_an_mss(header))
+        layout.mss_max = place(&layout.bytes, header->services.count * sizeof(uint16_t));
     return layout;
 }
 
@@ -174,6 +187,13 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
         .number = header->number,
         .settings = header->settings,
     };
+    if (layout.mss_max != 0) {
+        uint16_t *mss_max = (void *)(block + layout.mss_max);
+
+        for (uint32_t i = 0; i < header->services.count; i++)
+            mss_max[i] = service_records[i].mss_max;
+        generation->mss_max = mss_max;
+    }
     if (layout.bounds != 0) {
         struct hb_pool_bound *bounds = (void *)(block + layout.bounds);
 

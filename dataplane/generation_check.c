@@ -17,6 +17,8 @@
 #include "generation_check_internal.h"
 #include "rewrite_check.h"
 
+#define MSS_MIN 88u /* bytes; smaller segments are nearly all headers */
+
 enum hb_reject hb_check_refuse(struct hb_generation_fault *fault, enum hb_reject reason,
                                uint32_t record, uint64_t offset, const char *format, ...)
 {
@@ -237,9 +239,29 @@ static enum hb_reject check_names(struct hb_check *c)
     REFUSE_FIELD(c, reason, i, &services(c)[i].field, "service %u (%s): " format, i,               \
                  services(c)[i].name, __VA_ARGS__)
 
+/* ICMP messages may not come from a group or from loopback. All zero: from the VIP. */
+static bool is_icmp_source4(const uint8_t address[4])
+{
+    return is_zero(address, 4) || (address[0] != 0 && address[0] != 127 && address[0] < 224);
+}
+
+static bool is_icmp_source6(const uint8_t address[HB_ADDRESS_SIZE])
+{
+    return address[0] != 0xff && !(is_zero(address, HB_ADDRESS_SIZE - 1) && address[15] == 1);
+}
+
 static enum hb_reject check_settings(struct hb_check *c)
 {
     const struct hb_settings *settings = &c->header->settings;
+
+    if (!is_icmp_source4(settings->icmp_source4))
+        return REFUSE_FIELD(c, HB_REJECT_SETTINGS, 0, settings->icmp_source4,
+                            "the source of ICMP messages (%u.%u.%u.%u) is no host's address",
+                            settings->icmp_source4[0], settings->icmp_source4[1],
+                            settings->icmp_source4[2], settings->icmp_source4[3]);
+    if (!is_icmp_source6(settings->icmp_source6))
+        return REFUSE_FIELD(c, HB_REJECT_SETTINGS, 0, settings->icmp_source6,
+                            "the source of ICMPv6 messages is a group or loopback");
 
     if (settings->echo >= HB_ECHOS)
         return REFUSE_FIELD(c, HB_REJECT_SETTINGS, 0, &settings->echo,
@@ -278,8 +300,14 @@ static enum hb_reject check_service_features(struct hb_check *c, uint32_t i)
     if (service->prefix_list != 0 || service->flags != 0)
         return REFUSE_SERVICE(c, HB_REJECT_PREFIX, i, prefix_list, "prefix list %u, must be 0",
                               service->prefix_list);
-    if (service->mss_max != 0 || service->new_flows_rate != 0 || service->flows_max != 0)
-        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, mss_max, "a limit is set, must be 0%s", "");
+    if (service->mss_max != 0 &&
+        (service->protocol != HB_PROTOCOL_TCP || service->mss_max < MSS_MIN))
+        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, mss_max,
+                              "MSS %u, must be 0, or %u and more for TCP", service->mss_max,
+                              MSS_MIN);
+    if (service->new_flows_rate != 0 || service->flows_max != 0)
+        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, new_flows_rate,
+                              "a limit is set, must be 0%s", "");
     return HB_REJECT_NONE;
 }
 

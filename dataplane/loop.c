@@ -45,6 +45,7 @@ static bool poll_port(struct hb_worker *worker, uint32_t index)
         hb_punt_relay(worker, kernel->port, port);
     if (count == 0)
         return false;
+    worker->rx_port = port;
     worker->punt_port = kernel->there ? kernel->port : HB_NO_PORT;
     worker->run(worker, generation, mbufs, count);
     return true;
@@ -116,6 +117,8 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
     age_flows(worker);
     if (worker->sessions != NULL)
         hb_full_nat_age(worker, elapsed_ms);
+    if (unlikely(worker->counters->held_packets != 0))
+        hb_fragments_age(worker);
     worker->counters->loops++;
     worker->counters->busy_loops += busy;
     rte_rcu_qsbr_quiescent(worker->config.head->qsbr, worker->config.index);

@@ -177,6 +177,26 @@ static int set_idle_sleep(struct hb_options *options, const char *value, char *p
     return 0;
 }
 
+static int set_mtu(struct hb_options *options, const char *value, char *problem)
+{
+    const char *end;
+    uint64_t number;
+
+    if (!read_number(value, HB_MTU_MAX, &number, &end) || *end != '\0' || number < HB_MTU_MIN)
+        return complain(problem,
+                        "--mtu '%.80s': bytes of the largest IP packet are expected, %d to %d",
+                        value, HB_MTU_MIN, HB_MTU_MAX);
+    options->mtu = (uint16_t)number;
+    return 0;
+}
+
+static int set_udp_checksum_offload(struct hb_options *options, const char *value, char *problem)
+{
+    (void)value, (void)problem;
+    options->udp_checksum_offload = true;
+    return 0;
+}
+
 /* A time with a unit, kept in milliseconds: 500ms, 3s, 10m, 1h. At least 1 ms, at most 24 days. */
 static int read_time(const char *option, const char *value, uint32_t *ms, char *problem)
 {
@@ -258,6 +278,12 @@ static const struct row {
     {"--kernel-interface", "PORT=IFNAME", set_kernel_interface,
      "the kernel interface that has the same link as DPDK\n"
      "port PORT, when the driver does not know it"},
+    {"--mtu", "BYTES", set_mtu,
+     "largest IP packet of the ports that EAL found\n"
+     "(default: what their drivers say)"},
+    {"--udp-checksum-offload", NULL, set_udp_checksum_offload,
+     "ports that can compute the UDP checksums of tunnels\n"
+     "do it; some drivers then send all packets more slowly"},
     {"--punt", "PORT=IFNAME", set_punt,
      "makes the TAP interface IFNAME with the MAC address of\n"
      "DPDK port PORT: what is not for a VIP goes to the\n"

@@ -18,6 +18,8 @@
 #include "worker.h"
 
 #define HB_IFNAME_SIZE 16 /* IFNAMSIZ */
+#define HB_MTU_MIN     1280
+#define HB_MTU_MAX     9600
 
 struct hb_options {
     const char *socket;
@@ -32,6 +34,8 @@ struct hb_options {
     uint32_t mbuf_size;                         /* bytes of a frame in one; 0: by the MTU */
     uint32_t idle_sleep_us;
     struct hb_flow_timeouts timeouts;
+    uint16_t mtu;              /* of the ports that EAL found; 0: as their drivers say */
+    bool udp_checksum_offload; /* of ports that can */
     bool help;
     bool version;
 };

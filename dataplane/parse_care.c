@@ -13,13 +13,14 @@
  * Policies:
  *   - Up to two VLAN tags (0x8100, 0x88a8) are passed over. They are not put on the packet again.
  *   - IPv4 options stay in the inner packet; ports are read behind them (RFC 2003, section 3.1).
- *   - A fragment is what has MF or an offset; DF or the reserved bit make none. Fragments for a VIP
- * are dropped, first ones as well, so that no datagram is torn apart. Any IPv6 fragment header
- * counts.
+ *   - A fragment is what has MF or an offset; DF or the reserved bit make none, nor does an IPv6
+ * fragment header that says neither (an atomic fragment, RFC 6946). stage_fragment finds the ports.
  *   - TTL and hop limit: the balancer decrements nothing, so the inner packet stays as it came,
  * byte for byte. 0 is never forwarded (RFC 1812, section 5.3.1); 1 is, because the backend, not a
  * next hop, takes it off the tunnel. Loops end by the outer TTL.
- *   - Source addresses that can't be answered, and a source equal to the VIP, are dropped.
+ *   - Source addresses that can't be answered, and a source equal to the VIP, are dropped. So is
+ * what came by link-layer broadcast or multicast (RFC 1812, section 5.3.4): every other balancer
+ * on that link has it as well.
  *   - UDP may claim less than the IP packet holds (it is forwarded whole), never more.
  */
 #include <netinet/in.h>
@@ -38,11 +39,18 @@
 #define VLAN_TAGS_MAX      2
 #define EXTENSIONS_MAX     8
 #define IPV4_FRAGMENT_MASK 0x3fff /* MF and offset */
+#define IPV4_OFFSET        0x1fff
+#define IPV4_MF            0x2000
 #define IPV4_DF            0x4000
 #define IPV6_ROUTING       43
 #define IPV6_FRAGMENT      44
+#define IPV6_FRAGMENT_MASK 0xfff9 /* offset and M */
 #define IPV6_DESTINATION   60
 #define IPV6_HOP_BY_HOP    0
+#define ICMP_HEADER        8
+#define SCTP_HEADER        12
+#define FRAGMENT_HEADER    8
+#define UDP_LITE           136
 
 /* A frame as far as it can be read. */
 struct frame {
@@ -144,22 +152,65 @@ static uint8_t check_udp(struct hb_packet *packet, const struct frame *frame, st
     return HB_NO_FAULT;
 }
 
-/* The header of TCP or UDP, `l4` being all that the IP packet holds for it. */
+/* Only the ports are ours to read; what is behind them the two ends may change as they like. */
+static uint8_t check_sctp(struct hb_packet *packet, const struct frame *frame, struct span l4)
+{
+    if (l4.length < SCTP_HEADER)
+        return HB_DROP_L4_HEADER;
+    if (frame->readable < l4.offset + SCTP_HEADER)
+        return HB_DROP_RUNT;
+    packet->event = HB_EVENT_UDP;
+    return HB_NO_FAULT;
+}
+
+/* The rest is for stage_icmp to judge. */
+static uint8_t check_icmp(struct hb_packet *packet, const struct frame *frame, struct span l4)
+{
+    if (l4.length < ICMP_HEADER)
+        return HB_DROP_L4_HEADER;
+    if (frame->readable < l4.offset + ICMP_HEADER)
+        return HB_DROP_RUNT;
+    packet->shape = HB_SHAPE_ICMP;
+    return HB_DROP_ICMP_TYPE;
+}
+
+/* The header behind that of IP, `l4` being all that the IP packet holds for it. */
 static uint8_t check_l4(struct hb_packet *packet, const struct frame *frame, uint8_t protocol,
                         struct span l4)
 {
     uint8_t fault = HB_DROP_PROTOCOL;
 
+    packet->l4_offset = (uint16_t)l4.offset;
     if (protocol == HB_PROTOCOL_TCP)
         fault = check_tcp(packet, frame, l4);
     else if (protocol == HB_PROTOCOL_UDP)
         fault = check_udp(packet, frame, l4);
+    else if (protocol == HB_PROTOCOL_SCTP)
+        fault = check_sctp(packet, frame, l4);
+    else if (protocol == (hb_flow_is_ipv6(&packet->flow) ? HB_ICMPV6 : HB_ICMP))
+        fault = check_icmp(packet, frame, l4);
+    else if (protocol == UDP_LITE)
+        fault = HB_DROP_UDP_LITE;
     if (fault == HB_NO_FAULT) {
         packet->flow.kind |= protocol;
         packet->flow.ports = load32(frame->bytes + l4.offset);
         packet->l4_offset = (uint16_t)l4.offset;
     }
     return fault;
+}
+
+/* The destination's group bit: link-layer broadcast and multicast. */
+static bool is_group(const struct frame *frame)
+{
+    return (frame->bytes[0] & 1) != 0;
+}
+
+/* `at`: of the IPv6 fragment header, or behind the IPv4 header. */
+static uint8_t set_fragment(struct hb_packet *packet, uint32_t at)
+{
+    packet->shape = HB_SHAPE_FRAGMENT;
+    packet->l4_offset = (uint16_t)at;
+    return HB_DROP_FRAGMENT;
 }
 
 /* The caller has seen to it that 20 bytes can be read. */
@@ -187,42 +238,60 @@ static uint8_t check_ipv4(struct hb_packet *packet, const struct frame *frame, u
     if ((packet->mbuf->ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) != RTE_MBUF_F_RX_IP_CKSUM_GOOD &&
         rte_raw_cksum(header, header_length) != 0xffff)
         return HB_DROP_IPV4_CHECKSUM;
-    if ((fragment & IPV4_FRAGMENT_MASK) != 0)
-        return HB_DROP_FRAGMENT;
+    if (is_group(frame))
+        return HB_DROP_BROADCAST;
     if (header[8] == 0)
         return HB_DROP_TTL_EXPIRED;
     if (is_martian_ipv4(header + 12, header + 16))
         return HB_DROP_MARTIAN;
+    if ((fragment & IPV4_FRAGMENT_MASK) != 0)
+        return set_fragment(packet, l4.offset);
     return check_l4(packet, frame, header[9], l4);
 }
 
+/* The extension header at the start of `l4`, whose type is `protocol`. */
+static uint8_t skip_extension(const struct frame *frame, struct span *l4, uint8_t *protocol)
+{
+    const uint8_t *header = frame->bytes + l4->offset;
+    uint32_t length = 8;
+
+    if (l4->length < 8)
+        return HB_DROP_IPV6_EXTENSION;
+    if (frame->readable < l4->offset + 8)
+        return HB_DROP_RUNT;
+    if (*protocol != IPV6_FRAGMENT)
+        length += header[1] * 8u;
+    if (length > l4->length)
+        return HB_DROP_IPV6_EXTENSION;
+    if (*protocol == IPV6_ROUTING && header[3] != 0) /* the VIP is not where it is going */
+        return HB_DROP_IPV6_EXTENSION;
+    *protocol = header[0];
+    l4->offset += length;
+    l4->length -= length;
+    return HB_NO_FAULT;
+}
+
 /* Walks over the extension headers that a balancer may ignore (RFC 8200, section 4). On HB_NO_FAULT
- * `l4` and `protocol` tell what comes behind them. */
+ * `l4` and `protocol` tell what comes behind them; at the header of a fragment they stop. */
 static uint8_t skip_extensions(const struct frame *frame, struct span *l4, uint8_t *protocol)
 {
     for (uint32_t depth = 0;; depth++) {
-        const uint8_t *header = frame->bytes + l4->offset;
-        uint32_t length;
+        uint8_t fault;
 
-        if (*protocol == IPV6_FRAGMENT)
-            return HB_DROP_FRAGMENT;
         if (*protocol != IPV6_HOP_BY_HOP && *protocol != IPV6_ROUTING &&
-            *protocol != IPV6_DESTINATION)
+            *protocol != IPV6_FRAGMENT && *protocol != IPV6_DESTINATION)
             return HB_NO_FAULT;
-        if (depth == EXTENSIONS_MAX || l4->length < 8)
+        if (depth == EXTENSIONS_MAX)
             return HB_DROP_IPV6_EXTENSION;
         if (*protocol == IPV6_HOP_BY_HOP && depth > 0) /* only ever the first one */
             return HB_DROP_IPV6_EXTENSION;
-        if (frame->readable < l4->offset + 8)
-            return HB_DROP_RUNT;
-        length = 8 + header[1] * 8;
-        if (length > l4->length)
-            return HB_DROP_IPV6_EXTENSION;
-        if (*protocol == IPV6_ROUTING && header[3] != 0) /* the VIP is not where it is going */
-            return HB_DROP_IPV6_EXTENSION;
-        *protocol = header[0];
-        l4->offset += length;
-        l4->length -= length;
+        if (*protocol == IPV6_FRAGMENT && l4->length >= FRAGMENT_HEADER &&
+            frame->readable >= l4->offset + FRAGMENT_HEADER &&
+            (load_be16(frame->bytes + l4->offset + 2) & IPV6_FRAGMENT_MASK) != 0)
+            return HB_NO_FAULT;
+        fault = skip_extension(frame, l4, protocol);
+        if (fault != HB_NO_FAULT)
+            return fault;
     }
 }
 
@@ -248,6 +317,8 @@ static uint8_t check_ipv6(struct hb_packet *packet, const struct frame *frame, u
         payload_length + sizeof(struct rte_ipv6_hdr) > UINT16_MAX)
         return HB_DROP_IPV6_HEADER;
     packet->inner_length = (uint16_t)(payload_length + sizeof(struct rte_ipv6_hdr));
+    if (is_group(frame))
+        return HB_DROP_BROADCAST;
     if (header[7] == 0)
         return HB_DROP_TTL_EXPIRED;
     if (is_martian_ipv6(header + 8, header + 24))
@@ -255,16 +326,86 @@ static uint8_t check_ipv6(struct hb_packet *packet, const struct frame *frame, u
     fault = skip_extensions(frame, &l4, &protocol);
     if (fault != HB_NO_FAULT)
         return fault;
+    if (protocol == IPV6_FRAGMENT)
+        return set_fragment(packet, l4.offset);
     return check_l4(packet, frame, protocol, l4);
 }
 
-void hb_parse_with_care(struct hb_batch *batch, struct hb_packet *packet)
+static struct frame frame_of(const struct hb_packet *packet)
 {
-    struct frame frame = {
+    return (struct frame){
         .bytes = rte_pktmbuf_mtod(packet->mbuf, const uint8_t *),
         .readable = rte_pktmbuf_data_len(packet->mbuf),
         .length = rte_pktmbuf_pkt_len(packet->mbuf),
     };
+}
+
+uint8_t hb_parse_fragment(const struct hb_packet *packet, struct hb_fragment *fragment)
+{
+    const uint8_t *header =
+        rte_pktmbuf_mtod_offset(packet->mbuf, const uint8_t *, packet->l4_offset);
+    uint32_t payload = packet->l4_offset;
+    uint16_t word;
+
+    if (hb_flow_is_ipv6(&packet->flow)) {
+        word = load_be16(header + 2);
+        fragment->start = word & 0xfff8;
+        fragment->more = (word & 1) != 0;
+        fragment->id = load32(header + 4);
+        fragment->protocol = header[0];
+        payload += FRAGMENT_HEADER;
+    } else {
+        header = rte_pktmbuf_mtod_offset(packet->mbuf, const uint8_t *, packet->l3_offset);
+        word = load_be16(header + 6);
+        fragment->start = (uint32_t)(word & IPV4_OFFSET) * 8;
+        fragment->more = (word & IPV4_MF) != 0;
+        fragment->id = load_be16(header + 4);
+        fragment->protocol = header[9];
+    }
+    fragment->end = fragment->start + packet->l3_offset + packet->inner_length - payload;
+    if (fragment->end == fragment->start || fragment->end > UINT16_MAX ||
+        (fragment->more && fragment->end % 8 != 0))
+        return HB_DROP_FRAGMENT_OVERLAP;
+    return HB_NO_FAULT;
+}
+
+uint8_t hb_parse_first_fragment(struct hb_packet *packet, const struct hb_fragment *fragment)
+{
+    struct frame frame = frame_of(packet);
+    uint8_t protocol = fragment->protocol, fault;
+    struct span l4 = {packet->l4_offset, fragment->end};
+
+    if (hb_flow_is_ipv6(&packet->flow)) {
+        l4.offset += FRAGMENT_HEADER;
+        /* All headers must be in the first fragment (RFC 7112). */
+        if (skip_extensions(&frame, &l4, &protocol) != HB_NO_FAULT || protocol == IPV6_FRAGMENT)
+            return HB_DROP_FRAGMENT_OVERLAP;
+    }
+    if (protocol == HB_PROTOCOL_UDP && l4.length >= sizeof(struct rte_udp_hdr))
+        l4.length = UINT16_MAX; /* its length is that of the whole datagram */
+    fault = check_l4(packet, &frame, protocol, l4);
+    if (fault == HB_DROP_L4_HEADER)
+        return HB_DROP_FRAGMENT_OVERLAP;
+    return fault == HB_NO_FAULT || fault == HB_DROP_RUNT ? fault : HB_DROP_FRAGMENT;
+}
+
+bool hb_is_later_fragment(const struct hb_packet *packet)
+{
+    struct frame frame = frame_of(packet);
+    const uint8_t *ip = frame.bytes + packet->l3_offset;
+    struct span l4 = {packet->l3_offset + sizeof(struct rte_ipv6_hdr),
+                      packet->inner_length - (uint32_t)sizeof(struct rte_ipv6_hdr)};
+    uint8_t protocol = ip[6];
+
+    if (ip[0] >> 4 == 4)
+        return (load_be16(ip + 6) & IPV4_OFFSET) != 0;
+    return skip_extensions(&frame, &l4, &protocol) == HB_NO_FAULT && protocol == IPV6_FRAGMENT &&
+           (load_be16(frame.bytes + l4.offset + 2) & 0xfff8) != 0;
+}
+
+void hb_parse_with_care(struct hb_batch *batch, struct hb_packet *packet)
+{
+    struct frame frame = frame_of(packet);
     uint32_t l3 = sizeof(struct rte_ether_hdr);
     uint16_t type = 0;
 
@@ -279,6 +420,7 @@ void hb_parse_with_care(struct hb_batch *batch, struct hb_packet *packet)
         l3 += sizeof(struct rte_vlan_hdr);
     }
     packet->l3_offset = (uint8_t)l3;
+    packet->shape = HB_SHAPE_PLAIN;
     if (type == RTE_ETHER_TYPE_IPV4) {
         if (frame.readable < l3 + sizeof(struct rte_ipv4_hdr))
             hb_drop(batch, packet, HB_DROP_RUNT);

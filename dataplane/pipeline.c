@@ -3,19 +3,20 @@
  * pipeline.c: a packet's way through the balancer, to be read from here.
  *
  * Every burst passes the steps below. A packet leaves the way early by one of two side exits:
- * hb_drop (a named reason, counted) or hb_punt (to the kernel, unchanged). So for each worker
- * received = sent + punted + dropped, exactly, after every burst.
+ * hb_drop (a named reason, counted) or hb_punt (to the kernel, unchanged). Some fragments are held
+ * for a while. So for each worker received + made = sent + punted + dropped + held, exactly, after
+ * every burst, where made are packets of its own: ICMP errors and resets.
  */
 #include <rte_prefetch.h>
 
+#include "answer.h"
 #include "pipeline.h"
 #include "stages.h"
 #include "worker_state.h"
 
-/* Makes a batch of the burst. */
-static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count)
+/* Makes a batch of the burst. Returns its bytes. */
+static uint64_t take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], uint16_t count)
 {
-    struct hb_worker_counters *counters = batch->worker->counters;
     uint64_t bytes = 0;
 
     batch->count = count;
@@ -29,8 +30,7 @@ static void take_burst(struct hb_batch *batch, struct rte_mbuf *const mbufs[], u
         packet->service = HB_NO_SERVICE;
         bytes += rte_pktmbuf_pkt_len(mbufs[i]);
     }
-    counters->rx_packets += count;
-    counters->rx_bytes += bytes;
+    return bytes;
 }
 
 /* Without a generation no packet is ours. */
@@ -42,17 +42,12 @@ static void refuse_all(struct hb_batch *batch)
         hb_punt(batch, packet, HB_DROP_NO_GENERATION);
 }
 
-void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
-                     struct rte_mbuf *const mbufs[], uint16_t count)
+/* The way of a batch that was taken in. */
+static void run(struct hb_batch *batch)
 {
-    struct hb_batch *batch = &worker->batch;
+    struct hb_worker *worker = batch->worker;
 
-    batch->worker = worker;
-    batch->generation = generation;
-
-    /* 1. Count the burst in. */
-    take_burst(batch, mbufs, count);
-    if (generation == NULL)
+    if (batch->generation == NULL)
         refuse_all(batch);
 
     /* 2. Read the headers: Ethernet, VLAN, IPv4 or IPv6, TCP or UDP. Note what is wrong. Hash the
@@ -62,11 +57,13 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     /* 3. Find the service. Not a VIP: to the kernel. A VIP, but unfit or no such port: drop. */
     hb_stage_service(batch);
 
-    /* 4. Fragments: put the ports of their datagram on them, so that they go on like the others.
+    /* 4. What is not a plain packet of a flow. ICMP: answer it, or find the backend it is for.
+     * Fragments: put the ports of their datagram on them, so that they go on like the others.
      * Answers of NAT backends: translate and send them. */
     if (unlikely(batch->aside_count != 0)) {
+        hb_stage_icmp(batch);
         hb_stage_fragment(batch);
-        if (generation->nat != NULL)
+        if (batch->generation->nat != NULL)
             hb_stage_return(batch);
     }
 
@@ -75,6 +72,10 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
 
     /* 6. All others: by the lookup table of the service's pool. Remember the new flows. */
     hb_stage_select(batch);
+    if (unlikely(batch->aside_count != 0))
+        hb_rejoin(batch, HB_SHAPE_DECIDED);
+    if (unlikely(batch->generation != NULL && batch->generation->mss_max != NULL))
+        hb_stage_mss(batch);
 
     /* 7. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
     hb_stage_encap(batch);
@@ -82,8 +83,43 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     /* 8. Send, each packet on its backend's port. */
     hb_stage_output(batch);
 
-    /* 9. And what belongs to the kernel. */
+    /* 9. And what belongs to the kernel, and what goes back. */
     hb_punt_flush(worker);
+    if (unlikely(worker->answers_count != 0))
+        hb_answer_flush(worker);
+}
 
+/* Fragments that were held go the way from its start, like a burst of their own. */
+static __attribute__((noinline)) void run_released(struct hb_batch *batch)
+{
+    struct hb_worker *worker = batch->worker;
+    struct rte_mbuf *mbufs[HB_BURST];
+
+    while (worker->released > 0) {
+        uint16_t count = 0;
+
+        while (count < HB_BURST && worker->released > 0) {
+            mbufs[count++] = hb_fragment_next_out(worker->fragments, HB_FRAGMENT_READY);
+            worker->released--;
+        }
+        take_burst(batch, mbufs, count);
+        run(batch);
+    }
+    worker->counters->held_packets = hb_fragment_held(worker->fragments);
+}
+
+void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
+                     struct rte_mbuf *const mbufs[], uint16_t count)
+{
+    struct hb_batch *batch = &worker->batch;
+
+    /* 1. Count the burst in. */
+    batch->worker = worker;
+    batch->generation = generation;
+    worker->counters->rx_bytes += take_burst(batch, mbufs, count);
+    worker->counters->rx_packets += count;
+    run(batch);
+    if (unlikely(worker->released != 0))
+        run_released(batch);
     worker->counters->flows = hb_flow_table_used(worker->flows);
 }

@@ -12,14 +12,14 @@
 #include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
+#include "halbach/generation.h"
 #include "log.h"
 #include "port_internal.h"
 #include "port_memory.h"
 #include "xdp/steer_maps.h"
 
-/* The longest outer headers (Ethernet, VLAN, IPv6, a tunnel header to come) fit in front of a
- * packet. */
-_Static_assert(RTE_PKTMBUF_HEADROOM >= 128, "headroom for a rewrite");
+/* The longest headers fit in front of a packet. */
+_Static_assert(RTE_PKTMBUF_HEADROOM >= HB_REWRITE_BYTES, "headroom for a rewrite");
 
 #define RSS_WANTED (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP)
 
@@ -157,6 +157,10 @@ int hb_port_set_up(const struct hb_ports *ports, struct hb_port *port, char *pro
     conf.rx_adv_conf.rss_conf.rss_hf = RSS_WANTED & info.flow_type_rss_offloads;
     if (ports->workers > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0)
         conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    port->udp_checksum = ports->options->udp_checksum_offload &&
+                         (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM) != 0;
+    if (port->udp_checksum)
+        conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
     error =
         rte_eth_dev_configure(port->id, (uint16_t)ports->workers, (uint16_t)ports->workers, &conf);
     if (error != 0)
@@ -229,7 +233,8 @@ static int open_ports_of_turn(struct hb_ports *ports, bool bonds, char *problem)
             return -E2BIG;
         }
         port = &ports->port[ports->count++];
-        *port = (struct hb_port){.id = id, .claim = -1, .punt_id = HB_PORT_NONE};
+        *port = (struct hb_port){
+            .id = id, .claim = -1, .punt_id = HB_PORT_NONE, .mtu = ports->options->mtu};
         error = find_kernel_interface(ports->options, port, problem);
         if (error == 0)
             error = hb_port_set_up(ports, port, problem);
@@ -277,7 +282,8 @@ static int check_port_options(const struct hb_ports *ports, char *problem)
 int hb_ports_open(struct hb_ports *ports, const struct hb_options *options,
                   const uint8_t *worker_node, uint32_t workers, char *problem)
 {
-    uint32_t found = rte_eth_dev_count_avail(), mtu = RTE_ETHER_MTU, punts = 0;
+    uint32_t found = rte_eth_dev_count_avail(), mtu = RTE_MAX(RTE_ETHER_MTU, options->mtu);
+    uint32_t punts = 0;
     int error;
 
     *ports = (struct hb_ports){.workers = workers, .worker_node = worker_node, .options = options};

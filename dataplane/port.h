@@ -3,8 +3,9 @@
  * port.h: the DPDK ports of the dataplane: found or added, set up, described, closed.
  *
  * A port has one receive and one transmit queue for each worker, so that no queue is shared; a port
- * with fewer queues than there are workers is refused. No transmit offload is asked of any port: a
- * packet may leave by another port than it came in by, and the checksums are done in software. Main
+ * with fewer queues than there are workers is refused. Checksums are done in software: a packet may
+ * leave by another port than it came in by. On request (--udp-checksum-offload) ports that can do
+ * so compute the UDP checksums of tunnels; no other transmit offload is asked of any port. Main
  * lcore only.
  */
 #ifndef HB_DATAPLANE_PORT_H
@@ -33,6 +34,7 @@ struct hb_port {
     struct hb_steer *steer;            /* AF_XDP through the steering program, else NULL */
     bool steering_lost;                /* somebody else detached it; has been logged */
     bool added;                        /* for an --interface or --punt, by us */
+    bool udp_checksum;                 /* it computes UDP checksums */
     bool link_down;                    /* as last seen, of a port with a TAP; has been logged */
     uint16_t punt_id;                  /* its TAP's port id, or HB_PORT_NONE */
     int claim;                         /* on the kernel interface, or -1 */

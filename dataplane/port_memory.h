@@ -4,8 +4,8 @@
  * made.
  *
  * For each port and worker: what the receive ring holds, what the transmit ring holds, and for
- * AF_XDP what its fill ring holds besides; for each worker: its cache of free buffers and the
- * bursts in its hands. Pure.
+ * AF_XDP what its fill ring holds besides; for each worker: its cache of free buffers, the
+ * bursts in its hands and the fragments that it holds. Pure.
  */
 #ifndef HB_DATAPLANE_PORT_MEMORY_H
 #define HB_DATAPLANE_PORT_MEMORY_H

@@ -49,7 +49,8 @@ static bool add4(struct hb_service_map *map, const struct hb_service_record *rec
         return false;
     *slot = (struct hb_service_slot4){.key = key, .index = index};
     slot = hb_service_probe4(map, true, address);
-    *slot = (struct hb_service_slot4){.key = address, .index = index};
+    if (slot->index == HB_SERVICE_EMPTY)
+        *slot = (struct hb_service_slot4){.key = address, .index = index};
     return true;
 }
 
@@ -66,7 +67,9 @@ static bool add6(struct hb_service_map *map, const struct hb_service_record *rec
         return false;
     *slot = filled;
     filled.tail = 0;
-    *probe6(map, true, record->address, 0) = filled;
+    slot = probe6(map, true, record->address, 0);
+    if (slot->index == HB_SERVICE_EMPTY)
+        *slot = filled;
     return true;
 }
 
@@ -108,6 +111,18 @@ int32_t hb_service_map_find_ipv6(const struct hb_service_map *map, const uint8_t
         return index;
     return probe6(map, true, address, 0)->index != HB_SERVICE_EMPTY ? HB_SERVICE_NONE
                                                                     : HB_SERVICE_NOT_VIP;
+}
+
+int32_t hb_service_map_first(const struct hb_service_map *map, uint8_t family,
+                             const uint8_t *address)
+{
+    uint32_t address4;
+    int32_t index;
+
+    memcpy(&address4, address, sizeof(address4));
+    index = family == HB_FAMILY_IPV4 ? hb_service_probe4(map, true, address4)->index
+                                     : probe6(map, true, address, 0)->index;
+    return index == HB_SERVICE_EMPTY ? HB_SERVICE_NOT_VIP : index;
 }
 
 int32_t hb_service_map_find(const struct hb_service_map *map, const struct hb_flow_key *flow)

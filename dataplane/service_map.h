@@ -97,6 +97,10 @@ static inline int32_t hb_service_map_find_ipv4(const struct hb_service_map *map,
                                                                          : HB_SERVICE_NOT_VIP;
 }
 
+/* The first service of a VIP, or HB_SERVICE_NOT_VIP. `address`: its 4 or 16 bytes. */
+int32_t hb_service_map_first(const struct hb_service_map *map, uint8_t family,
+                             const uint8_t *address);
+
 int32_t hb_service_map_find_ipv6(const struct hb_service_map *map, const uint8_t *address,
                                  uint16_t port, uint8_t protocol);
 

@@ -1,12 +1,229 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stage_fragment.c: fragments for a VIP.
+ * stage_fragment.c: fragments for a VIP follow the first one of their datagram.
  *
- * Only the first fragment of a datagram has ports, so the others can't be balanced by themselves.
- * They are dropped, first ones as well, so that no datagram is torn apart.
+ * Only the first fragment has ports. It goes the way of any packet of its flow, and what it said is
+ * remembered (fragment_table.h); later ones get its ports and go the same way. One that comes
+ * before the first is held, and goes the whole way from its start as soon as that is here. So
+ * fragments and whole packets of a flow reach the same backend, in any order.
+ *
+ * NICs spread fragments over the workers by their addresses alone, whole packets by ports as well.
+ * So the flow's entry may be on another worker. Where that matters (peek.h) it is asked for, once a
+ * datagram.
+ *
+ * Dropped: overlaps and first fragments without their whole header, which no sound sender makes and
+ * which hide things from firewalls (RFC 1858, RFC 5722, RFC 7112); fragments whose first one does
+ * not come in time; fragments of other protocols than services have.
  */
+#include <rte_mbuf.h>
+
+#include "flow_bucket.h"
+#include "parse_care.h"
+#include "peek.h"
+#include "service_map.h"
 #include "stages.h"
 #include "worker_state.h"
+
+static struct hb_fragment_key key_of(const struct hb_packet *packet,
+                                     const struct hb_fragment *fragment)
+{
+    bool ipv6 = hb_flow_is_ipv6(&packet->flow);
+    struct hb_fragment_key key = {
+        .id = fragment->id,
+        .protocol = ipv6 ? 0 : fragment->protocol,
+        .family = ipv6 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4,
+    };
+
+    if (ipv6)
+        memcpy(key.address, packet->flow.addresses, sizeof(key.address));
+    else
+        key.address[0] = packet->flow.source | (uint64_t)packet->flow.destination << 32;
+    return key;
+}
+
+/* What can never be balanced need not be held. Of an IPv6 datagram only the first one tells. */
+static bool may_be_balanced(const struct hb_packet *packet, const struct hb_fragment *fragment)
+{
+    return hb_flow_is_ipv6(&packet->flow) || fragment->protocol == HB_PROTOCOL_TCP ||
+           fragment->protocol == HB_PROTOCOL_UDP || fragment->protocol == HB_PROTOCOL_SCTP;
+}
+
+static void hold(struct hb_batch *batch, struct hb_packet *packet, struct hb_datagram *datagram)
+{
+    struct hb_worker *worker = batch->worker;
+
+    if (!hb_fragment_hold(worker->fragments, datagram, packet->mbuf, worker->now_ms)) {
+        if (datagram->held == HB_FRAGMENT_NONE)
+            hb_fragment_forget(worker->fragments, datagram);
+        hb_drop(batch, packet, HB_DROP_FRAGMENT_FULL);
+        return;
+    }
+    packet->mbuf = NULL;
+    batch->ended++;
+}
+
+/* Now the flow is known. False when no service has it. */
+static bool set_flow(struct hb_batch *batch, struct hb_packet *packet,
+                     const struct hb_datagram *datagram)
+{
+    const struct hb_generation *generation = batch->generation;
+    struct hb_flow_query *flow = &packet->flow;
+    bool ipv6 = hb_flow_is_ipv6(flow);
+    int32_t index;
+
+    flow->ports = datagram->ports;
+    flow->kind = HB_FLOW_KIND(datagram->protocol, ipv6 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4);
+    flow->hash = ipv6 ? hb_flow_hash_ipv6(flow, &generation->hash_key)
+                      : hb_flow_hash_ipv4(flow, &generation->hash_key);
+    index = hb_service_of(generation, flow);
+    if (index < 0)
+        return false;
+    packet->service = (uint16_t)index;
+    packet->fault = HB_NO_FAULT;
+    return true;
+}
+
+/* Does the flow have an entry on another worker alone, which decides? */
+static void look_elsewhere(struct hb_batch *batch, const struct hb_packet *packet,
+                           struct hb_datagram *datagram)
+{
+    const struct hb_generation *generation = batch->generation;
+
+    if (generation->services[packet->service].tracking == HB_TRACKING_OFF ||
+        hb_peek_has_entry(batch, &packet->flow))
+        return;
+    datagram->backend = hb_peek_elsewhere(batch, packet->service, &packet->flow);
+    datagram->incarnation = generation->backends[datagram->backend].incarnation;
+}
+
+static void set_decided(struct hb_batch *batch, struct hb_packet *packet,
+                        const struct hb_datagram *datagram)
+{
+    const struct hb_generation *generation = batch->generation;
+
+    if (datagram->backend == HB_BACKEND_NONE ||
+        !hb_backend_serves(generation, datagram->backend, datagram->incarnation))
+        return;
+    packet->backend_id = datagram->backend;
+    packet->backend = &generation->backends[datagram->backend];
+    packet->shape = HB_SHAPE_DECIDED;
+}
+
+/* The first fragment. Returns its datagram, or NULL when it was dropped. */
+static struct hb_datagram *take_first(struct hb_batch *batch, struct hb_packet *packet,
+                                      const struct hb_fragment *fragment,
+                                      const struct hb_fragment_key *key, uint64_t hash)
+{
+    struct hb_worker *worker = batch->worker;
+    struct hb_fragment_table *table = worker->fragments;
+    struct hb_datagram *datagram = hb_fragment_find(table, key, hash, worker->now_ms);
+    uint8_t fault = hb_parse_first_fragment(packet, fragment);
+    uint8_t protocol = (uint8_t)packet->flow.kind;
+    uint32_t held = hb_fragment_held(table);
+
+    if (fault != HB_NO_FAULT) {
+        hb_drop(batch, packet, fault);
+        return NULL;
+    }
+    if (datagram != NULL && datagram->known) {
+        if (datagram->ports == packet->flow.ports && datagram->protocol == protocol &&
+            worker->now_ms - datagram->begun_ms < HB_FRAGMENT_REUSE_MS) {
+            hb_drop(batch, packet, HB_DROP_FRAGMENT_OVERLAP);
+            return NULL;
+        }
+        hb_fragment_forget(table, datagram);
+        datagram = NULL;
+    }
+    if (datagram == NULL)
+        datagram = hb_fragment_begin(table, key, hash, worker->now_ms);
+    hb_fragment_know(table, datagram);
+    datagram->ports = packet->flow.ports;
+    datagram->protocol = protocol;
+    hb_fragment_release(table, datagram);
+    worker->released = (uint16_t)(worker->released + held - hb_fragment_held(table));
+    return datagram;
+}
+
+/* A later one. Returns its datagram when that is known, else NULL: the fragment was held. */
+static struct hb_datagram *take_later(struct hb_batch *batch, struct hb_packet *packet,
+                                      const struct hb_fragment *fragment,
+                                      const struct hb_fragment_key *key, uint64_t hash)
+{
+    struct hb_worker *worker = batch->worker;
+    struct hb_datagram *datagram = hb_fragment_find(worker->fragments, key, hash, worker->now_ms);
+
+    if (datagram == NULL && !may_be_balanced(packet, fragment)) {
+        hb_drop(batch, packet, HB_DROP_FRAGMENT);
+        return NULL;
+    }
+    if (datagram == NULL)
+        datagram = hb_fragment_begin(worker->fragments, key, hash, worker->now_ms);
+    if (!datagram->known) {
+        hold(batch, packet, datagram);
+        return NULL;
+    }
+    packet->event = datagram->protocol == HB_PROTOCOL_TCP ? HB_EVENT_ODD : HB_EVENT_UDP;
+    return datagram;
+}
+
+static void go_on(struct hb_batch *batch, struct hb_packet *packet,
+                  const struct hb_fragment *fragment, struct hb_datagram *datagram)
+{
+    if (!set_flow(batch, packet, datagram)) {
+        hb_drop(batch, packet, HB_DROP_NO_SERVICE);
+        return;
+    }
+    if (fragment->start == 0)
+        look_elsewhere(batch, packet, datagram);
+    set_decided(batch, packet, datagram);
+    batch->worker->counters->fragments++;
+}
+
+static void work_on(struct hb_batch *batch, struct hb_packet *packet)
+{
+    struct hb_fragment_table *table = batch->worker->fragments;
+    struct hb_fragment fragment;
+    uint8_t fault = hb_parse_fragment(packet, &fragment);
+    struct hb_fragment_key key = key_of(packet, &fragment);
+    uint64_t hash = hb_fragment_hash(&key, &batch->generation->hash_key);
+    struct hb_datagram *datagram;
+    enum hb_fragment_verdict verdict;
+
+    if (fault != HB_NO_FAULT) {
+        hb_drop(batch, packet, fault);
+        return;
+    }
+    datagram = fragment.start == 0 ? take_first(batch, packet, &fragment, &key, hash)
+                                   : take_later(batch, packet, &fragment, &key, hash);
+    if (datagram == NULL)
+        return;
+    verdict = hb_fragment_note(datagram, fragment.start, fragment.end, !fragment.more);
+    if (verdict == HB_FRAGMENT_OVERLAPS)
+        hb_drop(batch, packet, HB_DROP_FRAGMENT_OVERLAP);
+    else if (verdict == HB_FRAGMENT_TOO_MANY_RUNS)
+        hb_drop(batch, packet, HB_DROP_FRAGMENT_FULL);
+    else
+        go_on(batch, packet, &fragment, datagram);
+    if (verdict == HB_FRAGMENT_COMPLETE)
+        hb_fragment_forget(table, datagram);
+}
+
+static void drop_out(struct hb_worker *worker, enum hb_fragment_out cause,
+                     enum hb_drop_reason reason)
+{
+    struct rte_mbuf *mbuf;
+
+    while ((mbuf = hb_fragment_next_out(worker->fragments, cause)) != NULL)
+        hb_drop_mbuf(worker, mbuf, reason);
+}
+
+/* Drops what did not come on, and counts what is held now. */
+static void settle(struct hb_worker *worker)
+{
+    drop_out(worker, HB_FRAGMENT_LATE, HB_DROP_FRAGMENT_NO_FIRST);
+    drop_out(worker, HB_FRAGMENT_LOST, HB_DROP_FRAGMENT_FULL);
+    worker->counters->held_packets = hb_fragment_held(worker->fragments) + worker->released;
+}
 
 void hb_stage_fragment(struct hb_batch *batch)
 {
@@ -14,7 +231,14 @@ void hb_stage_fragment(struct hb_batch *batch)
         struct hb_packet *packet = &batch->aside[i];
 
         if (packet->mbuf != NULL && packet->shape == HB_SHAPE_FRAGMENT)
-            hb_drop(batch, packet, HB_DROP_FRAGMENT);
+            work_on(batch, packet);
     }
+    settle(batch->worker);
     hb_rejoin(batch, HB_SHAPE_FRAGMENT);
+}
+
+void hb_fragments_age(struct hb_worker *worker)
+{
+    hb_fragment_expire(worker->fragments, worker->now_ms);
+    settle(worker);
 }

@@ -93,6 +93,7 @@ static inline bool take_plain_ipv4(struct hb_packet *packet, const struct hb_has
     total_length = __builtin_bswap16((uint16_t)(start >> 16));
 
     plain = load16(frame + 12) == RTE_BE16(RTE_ETHER_TYPE_IPV4);
+    plain &= (frame[0] & 1) == 0; /* not to a link-layer group */
     plain &= (start & PLAIN_MASK) == PLAIN_VALUE;
     plain &= (middle & 0xff) != 0;
     plain &= total_length - 20 <= rte_pktmbuf_pkt_len(mbuf) - 34; /* a length below 20 wraps */
@@ -147,6 +148,7 @@ static bool take_plain_ipv6(struct hb_packet *packet, const struct hb_hash_key *
     destination = hb_load64(header + 24);
 
     plain = load16(frame + 12) == RTE_BE16(RTE_ETHER_TYPE_IPV6);
+    plain &= (frame[0] & 1) == 0;
     plain &= ((start & 0xf0) == 0x60) & (start >> 56 != 0);
     plain &= (payload_length <= rte_pktmbuf_pkt_len(mbuf) - 54) &
              (payload_length <= UINT16_MAX - sizeof(struct rte_ipv6_hdr));
@@ -205,8 +207,8 @@ static bool is_alike(const struct hb_packet *packet, const struct hb_packet *fir
            packet->flow.kind == first->flow.kind && !hb_flow_is_ipv6(&packet->flow);
 }
 
-/* The hashes of IPv4 packets side by side, and what of the flow cache they name, fetched: eight at a
- * time, with the reading of the next eight behind them. Sixty-four in one go are one stall. */
+/* The hashes of IPv4 packets side by side, and what of the flow cache they name, fetched: eight at
+ * a time, with the reading of the next eight behind them. Sixty-four in one go are one stall. */
 static inline void put_hashes(struct hb_packet *packet, uint32_t count,
                               const struct hb_flow_table *flows, const struct hb_hash_key *key)
 {
@@ -233,7 +235,8 @@ static uint16_t take_eights(struct hb_batch *batch, const struct hb_flow_table *
         uint64_t plain = take_eight(&batch->packet[next], batch->packet, unlike);
 
         rest |= (plain ^ 0xff) << next;
-        put_hashes(&batch->packet[next], 8, flows, key);
+        if (likely(plain != 0))
+            put_hashes(&batch->packet[next], 8, flows, key);
     }
     for (*unlike |= rest != 0; unlikely(rest != 0); rest &= rest - 1)
         take_one(batch, &batch->packet[__builtin_ctzll(rest)], flows, key);

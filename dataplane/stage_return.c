@@ -68,7 +68,7 @@ static const struct hb_nat_slot *find_by_address(const struct hb_nat *nat,
 
     if (!hb_nat_read(&header, l3, readable))
         return NULL;
-    if (packet->fault == HB_DROP_PROTOCOL && !hb_nat_is_error(&header))
+    if (packet->fault == HB_DROP_ICMP_TYPE && !hb_nat_is_error(&header))
         return NULL;
     key = key_of(packet, HB_NAT_SOURCE_END, 0, header.protocol);
     return hb_nat_find(nat, &key);
@@ -147,11 +147,11 @@ static bool return_by_map(struct hb_batch *batch, struct hb_packet *packet, uint
     struct hb_nat_header header;
 
     if (packet->fault != HB_NO_FAULT && packet->fault != HB_DROP_FRAGMENT &&
-        packet->fault != HB_DROP_PROTOCOL)
+        packet->fault != HB_DROP_ICMP_TYPE)
         return refuse(batch, packet, packet->fault);
     if (!hb_nat_begin(batch, packet, &header, room))
         return false;
-    if (packet->fault == HB_DROP_PROTOCOL)
+    if (packet->fault == HB_DROP_ICMP_TYPE)
         return hb_nat_icmp_return(batch, packet, &header);
     if (packet->fault == HB_DROP_FRAGMENT && !find_fragment_service(batch, packet, &header))
         return false;

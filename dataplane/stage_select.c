@@ -196,7 +196,8 @@ static void select_backend(struct hb_batch *batch, struct hb_packet *packet)
 
     if (owner == HB_BACKEND_NONE || is_shut_out(batch, packet)) {
         entry = find_again(batch->worker, packet);
-        if (entry == HB_FLOW_NONE || !hb_flow_follow(batch, packet, entry))
+        if (entry == HB_FLOW_NONE ||
+            (!hb_flow_follow(batch, packet, entry) && !hb_reset_flow(batch, packet, entry)))
             hb_drop(batch, packet, HB_DROP_NO_BACKEND);
         return;
     }
@@ -204,7 +205,8 @@ static void select_backend(struct hb_batch *batch, struct hb_packet *packet)
         chosen = previous_owner_of(batch, packet, owner);
     set_backend(batch, packet, chosen);
     entry = remember(batch, packet);
-    if (entry == HB_FLOW_NONE || hb_flow_follow(batch, packet, entry))
+    if (entry == HB_FLOW_NONE || hb_flow_follow(batch, packet, entry) ||
+        hb_reset_flow(batch, packet, entry))
         return;
     if (chosen != owner)
         set_backend(batch, packet, owner);

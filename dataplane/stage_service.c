@@ -4,9 +4,9 @@
  *
  * First the address: what is not for a VIP is the kernel's (ARP was punted before; SSH, BGP, ping
  * of the host, broken or not, go here), because only the kernel may judge it; with NAT, answers of
- * backends are told from it first (stage_return.c). Then the verdict of
- * the parser: what is for a VIP and malformed, a fragment or not TCP or UDP is dropped for that
- * reason. Then the port.
+ * backends are told from it first (stage_return.c). Then the verdict of the parser: what is for a
+ * VIP and malformed, or of a protocol that no service has, is dropped for that reason; fragments
+ * and ICMP are set aside for their stages. Then the port.
  */
 #include "service_map.h"
 #include "stages.h"
@@ -24,18 +24,21 @@ static int32_t find_service(const struct hb_service_map *map, const struct hb_fl
 /* Packets that are not for a service, or unfit for it. */
 static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t index)
 {
-    bool not_vip = index == HB_SERVICE_NOT_VIP;
-
-    if (not_vip && batch->generation->nat != NULL && hb_is_return(batch, packet))
-        hb_set_aside(batch, packet, HB_SHAPE_RETURN);
-    else if (not_vip)
+    if (index == HB_SERVICE_NOT_VIP) {
+        if (batch->generation->nat != NULL && hb_is_return(batch, packet)) {
+            hb_set_aside(batch, packet, HB_SHAPE_RETURN);
+            return;
+        }
+        if (packet->fault == HB_DROP_ICMP_TYPE)
+            hb_note_tunnel_error(batch, packet);
         hb_punt(batch, packet, HB_DROP_NOT_VIP);
-    else if (packet->fault == HB_DROP_FRAGMENT)
-        hb_set_aside(batch, packet, HB_SHAPE_FRAGMENT);
-    else if (packet->fault != HB_NO_FAULT)
+    } else if (packet->fault != HB_NO_FAULT && packet->shape != HB_SHAPE_PLAIN) {
+        hb_set_aside(batch, packet, packet->shape);
+    } else if (packet->fault != HB_NO_FAULT) {
         hb_drop(batch, packet, packet->fault);
-    else
+    } else {
         hb_drop(batch, packet, HB_DROP_NO_SERVICE);
+    }
 }
 
 /* A burst for one service needs one look-up. */

@@ -31,14 +31,29 @@ bool hb_is_return(const struct hb_batch *batch, struct hb_packet *packet);
 /* Translates the answers that stage_service set aside and sends them to the clients. */
 void hb_stage_return(struct hb_batch *batch);
 
+/* Works on the ICMP messages that stage_service set aside: answers echoes, and finds the backends
+ * that errors about their packets must reach (HB_SHAPE_DECIDED). */
+void hb_stage_icmp(struct hb_batch *batch);
+
+/* An ICMP message that is not for a VIP: is it about a tunnel of ours? Counts it for the backend.
+ * (stage_icmp) */
+void hb_note_tunnel_error(struct hb_batch *batch, const struct hb_packet *packet);
+
 /* Works on the fragments that stage_service set aside, and brings back those that can go on. */
 void hb_stage_fragment(struct hb_batch *batch);
+
+/* Drops the fragments that have waited too long for the first of their datagram. Each turn, while
+ * some wait. (stage_fragment) */
+void hb_fragments_age(struct hb_worker *worker);
 
 /* Packets of known flows get the backend of their flow. */
 void hb_stage_flow(struct hb_batch *batch);
 
 /* The others get the backend that the lookup table says, and their flow is remembered. */
 void hb_stage_select(struct hb_batch *batch);
+
+/* Lowers the MSS that clients offer, for services that ask for it. */
+void hb_stage_mss(struct hb_batch *batch);
 
 /* Takes off the Ethernet header and puts the backend's in front, tunnel included. */
 void hb_stage_encap(struct hb_batch *batch);
@@ -60,6 +75,17 @@ uint8_t hb_flow_next_state(uint8_t state, uint8_t event);
 
 /* Ends a packet: counts the reason, for the service too when it is known, and frees it. (drop) */
 void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason);
+
+/* The counting alone: the caller keeps the packet's buffer. (drop) */
+void hb_count_drop(struct hb_batch *batch, const struct hb_packet *packet,
+                   enum hb_drop_reason reason);
+
+/* Ends a packet that does not fit its tunnel, and tells its sender what would. (icmp_make) */
+void hb_too_big(struct hb_batch *batch, struct hb_packet *packet);
+
+/* The entry decides no more for this packet. Ends the flow by reset if its backend says so: true,
+ * and the packet was dropped, or has become one for that backend. (drain_reset) */
+bool hb_reset_flow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry);
 
 /* The same for a packet that has left its batch. (drop) */
 void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_reason reason);

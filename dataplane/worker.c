@@ -8,6 +8,7 @@
 #include <rte_random.h>
 
 #include "flow_bucket.h"
+#include "stages.h"
 #include "worker_state.h"
 
 static void open_counters(struct hb_worker *worker)
@@ -53,7 +54,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
                                    uint32_t error_size)
 {
     struct hb_worker *worker;
-    void *flows = NULL, *loads = NULL, *sessions = NULL;
+    void *flows = NULL, *loads = NULL, *fragments = NULL, *sessions = NULL;
     size_t sessions_bytes = hb_nat_sessions_bytes(config->sessions_max);
 
     if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX ||
@@ -70,9 +71,11 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
                          config->numa_node);
     if (flows != NULL)
         loads = allocate("hb_loads", sizeof(struct hb_loads), config->numa_node);
-    if (loads != NULL && config->sessions_max > 0)
+    if (loads != NULL)
+        fragments = allocate("hb_fragments", hb_fragment_table_bytes(), config->numa_node);
+    if (fragments != NULL && config->sessions_max > 0)
         sessions = allocate("hb_sessions", sessions_bytes, config->numa_node);
-    if (loads == NULL || (config->sessions_max > 0 && sessions == NULL)) {
+    if (fragments == NULL || (config->sessions_max > 0 && sessions == NULL)) {
         snprintf(
             error, error_size,
             "worker %u: no memory for its flow cache of %" PRIu64 " entries and %u NAT sessions "
@@ -81,6 +84,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
             config->index, config->flows_max, config->sessions_max,
             (hb_flow_table_bytes(config->flows_max, config->flows6_max) + sessions_bytes) >> 20,
             config->numa_node);
+        rte_free(fragments);
         rte_free(loads);
         rte_free(flows);
         rte_free(worker);
@@ -92,12 +96,14 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     worker->loads = loads;
     if (sessions != NULL)
         worker->sessions = make_sessions(sessions, config);
+    worker->fragments = hb_fragment_table_init(fragments);
     worker->punt_port = HB_NO_PORT;
     worker->run = best_variant()->run;
     atomic_init(&worker->stop, false);
     atomic_init(&worker->flush, false);
     /* Workers share the outer source address: they start counting far from one another. */
     worker->ipv4_id = (uint16_t)(config->index * 0x9e37);
+    worker->ipv6_fragment_id = config->index * 0x9e3779b9;
     open_counters(worker);
     return worker;
 }
@@ -119,8 +125,15 @@ bool hb_worker_is_flushed(const struct hb_worker *worker)
 
 void hb_worker_destroy(struct hb_worker *worker)
 {
+    struct rte_mbuf *mbuf;
+
     if (worker == NULL)
         return;
+    hb_fragment_flush(worker->fragments);
+    while ((mbuf = hb_fragment_next_out(worker->fragments, HB_FRAGMENT_LOST)) != NULL)
+        hb_drop_mbuf(worker, mbuf, HB_DROP_FRAGMENT_NO_FIRST);
+    worker->counters->held_packets = 0;
+    rte_free(worker->fragments);
     rte_free(worker->sessions);
     rte_free(worker->loads);
     rte_free(worker->flows);

@@ -53,11 +53,15 @@ struct hb_worker_config {
     uint64_t flows_max;     /* flows that its cache holds */
     uint64_t flows6_max;    /* of which IPv6 at most; 0: an eighth */
     uint32_t sessions_max;  /* of full NAT; 0: none is possible */
-    uint32_t idle_sleep_us; /* sleep so long after many idle polls in a row; 0: never */
     const struct hb_handover *handover; /* nat_handover.h; NULL: this is the only worker */
+    uint32_t udp_checksum_ports;        /* bit mask by port id: those that compute UDP checksums */
+    uint32_t idle_sleep_us;             /* sleep so long after many idle polls in a row; 0: never */
     struct hb_flow_timeouts timeouts;
     struct hb_counters_header *region; /* counters; it writes its own block only */
     const struct hb_generation_head *head;
+    /* All workers, this one too, for peek.h: the owner's array, filled before any is launched. */
+    struct hb_worker *const *siblings;
+    uint32_t siblings_count;
 };
 
 /* Allocates a worker and its flow cache on its NUMA node. Main lcore, before launch. Returns NULL

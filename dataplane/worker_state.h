@@ -17,6 +17,7 @@
 #include "batch.h"
 #include "bounded_load.h"
 #include "flow_table.h"
+#include "fragment_table.h"
 #include "generation.h"
 #include "nat_session.h"
 #include "token_bucket.h"
@@ -43,6 +44,7 @@ struct hb_worker {
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
     struct hb_nat_sessions *sessions;     /* the same; NULL: none are possible */
+    struct hb_fragment_table *fragments;  /* the same */
     hb_pipeline *run;                     /* hb_pipeline_run of the best variant there is */
 
     /* Written by any thread; read by the worker each turn. */
@@ -58,7 +60,14 @@ struct hb_worker {
     uint16_t punt_port; /* to the kernel, for what comes by the port in hand; or HB_NO_PORT */
     struct hb_token_bucket punt_rate[2]; /* see punt.c */
     uint16_t ipv4_id;                    /* of the next outer IPv4 header that needs one */
+    uint32_t ipv6_fragment_id;           /* of the next outer IPv6 packet that is cut */
     struct hb_loads *bounded;            /* NULL until a pool bounds its load */
+    uint16_t rx_port;                    /* of the burst in hand */
+    uint16_t answers_count;              /* packets of its own that wait for the end of the burst */
+    uint16_t released;                   /* fragments that were held and can go on */
+    struct hb_token_bucket icmp_rate;    /* of its own ICMP messages */
+    struct hb_token_bucket relay_rate;   /* of ICMP errors handed on */
+    struct rte_mbuf *answers[HB_BURST];  /* see answer.h */
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;

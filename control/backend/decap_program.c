@@ -13,6 +13,7 @@
 #include <bpf/libbpf.h>
 
 #include "decap.skel.h"
+#include "decap_lists.h"
 
 /* What a page holds besides the frame when a driver runs XDP on it: headroom and the kernel's
  * trailer. */
@@ -37,89 +38,6 @@ static int catch_reason(enum libbpf_print_level level, const char *format, va_li
     snprintf(kernel_reason, sizeof(kernel_reason), "%.*s", (int)sizeof(kernel_reason) - 1,
              line + strlen(prefix));
     return 0;
-}
-
-/* ---- maps ---- */
-
-static int compare_addresses(const void *a, const void *b)
-{
-    const struct hb_decap_address *left = a, *right = b;
-
-    if (left->family != right->family)
-        return left->family - right->family;
-    return memcmp(left->bytes, right->bytes, sizeof(left->bytes));
-}
-
-static int add_addresses(int map_fd, const struct hb_decap_addresses *wanted)
-{
-    for (uint32_t i = 0; i < wanted->count; i++) {
-        uint8_t value = 1;
-        int err = bpf_map_update_elem(map_fd, &wanted->list[i], &value, BPF_ANY);
-
-        if (err)
-            return err;
-    }
-    return 0;
-}
-
-/* Fills `present` with the map's keys, sorted; the caller frees the list. */
-static int list_addresses(int map_fd, uint32_t max, struct hb_decap_addresses *present)
-{
-    struct hb_decap_address *previous = NULL;
-
-    present->count = 0;
-    present->list = calloc(max, sizeof(*present->list));
-    if (!present->list)
-        return -ENOMEM;
-    while (present->count < max &&
-           bpf_map_get_next_key(map_fd, previous, &present->list[present->count]) == 0)
-        previous = &present->list[present->count++];
-    qsort(present->list, present->count, sizeof(*present->list), compare_addresses);
-    return 0;
-}
-
-static bool is_among(const struct hb_decap_address *address,
-                     const struct hb_decap_addresses *wanted)
-{
-    for (uint32_t i = 0; i < wanted->count; i++)
-        if (compare_addresses(address, &wanted->list[i]) == 0)
-            return true;
-    return false;
-}
-
-static int remove_others(int map_fd, uint32_t max, const struct hb_decap_addresses *wanted)
-{
-    struct hb_decap_addresses present;
-    int err = list_addresses(map_fd, max, &present);
-
-    for (uint32_t i = 0; !err && i < present.count; i++)
-        if (!is_among(&present.list[i], wanted))
-            err = bpf_map_delete_elem(map_fd, &present.list[i]);
-    free(present.list);
-    return err;
-}
-
-static int set_lists(int vips_fd, int sources_fd, const struct hb_decap_addresses *vips,
-                     const struct hb_decap_addresses *sources, char *problem)
-{
-    int err = add_addresses(vips_fd, vips);
-
-    if (!err)
-        err = add_addresses(sources_fd, sources);
-    if (!err)
-        err = remove_others(vips_fd, HB_DECAP_VIPS_MAX, vips);
-    if (!err)
-        err = remove_others(sources_fd, HB_DECAP_SOURCES_MAX, sources);
-    if (err == -E2BIG)
-        snprintf(
-            problem, HB_XDP_TEXT_SIZE,
-            "too many addresses: there is room for %u VIPs and %u tunnel sources, old and new ones "
-            "together; change them in smaller steps",
-            HB_DECAP_VIPS_MAX, HB_DECAP_SOURCES_MAX);
-    else if (err)
-        snprintf(problem, HB_XDP_TEXT_SIZE, "cannot set the VIPs and tunnel sources: %s",
-                 strerror(-err));
-    return err;
 }
 
 /* ---- attach ---- */
@@ -233,24 +151,31 @@ static int attach_new(int fd, int ifindex, const char *ifname, enum hb_decap_wis
     return err;
 }
 
-static int update(const struct hb_xdp_program *attached, const struct hb_decap_addresses *vips,
-                  const struct hb_decap_addresses *sources, char *problem)
+static int update(const struct hb_xdp_program *attached, const struct hb_decap_wanted *wanted,
+                  char *problem)
 {
-    int sources_fd = -1;
-    int err;
-    int vips_fd = hb_xdp_open_map(attached, HB_DECAP_VIP_MAP, problem);
+    struct hb_decap_maps maps;
+    int err = hb_decap_maps_open(attached, &maps, problem);
 
-    if (vips_fd < 0)
-        return vips_fd;
-    sources_fd = hb_xdp_open_map(attached, HB_DECAP_SOURCE_MAP, problem);
-    if (sources_fd < 0) {
-        close(vips_fd);
-        return sources_fd;
-    }
-    err = set_lists(vips_fd, sources_fd, vips, sources, problem);
-    close(sources_fd);
-    close(vips_fd);
+    if (err)
+        return err;
+    err = hb_decap_maps_set(&maps, wanted, problem);
+    hb_decap_maps_close(&maps);
     return err;
+}
+
+/* The maps of a program that was loaded just now; the object closes them. */
+static int fill(const struct bpf_object *object, const struct hb_decap_wanted *wanted,
+                char *problem)
+{
+    struct hb_decap_maps maps = {
+        .vips = bpf_object__find_map_fd_by_name(object, HB_DECAP_VIP_MAP),
+        .sources = bpf_object__find_map_fd_by_name(object, HB_DECAP_SOURCE_MAP),
+        .marks = bpf_object__find_map_fd_by_name(object, HB_DECAP_MARK_MAP),
+        .settings = bpf_object__find_map_fd_by_name(object, HB_DECAP_SETTINGS_MAP),
+    };
+
+    return hb_decap_maps_set(&maps, wanted, problem);
 }
 
 /* The program's maps are filled before it is attached: no packet meets it half set up. */
@@ -289,9 +214,8 @@ static int check_wish(bool found, const struct hb_xdp_program *attached, enum hb
     return -EBUSY;
 }
 
-int hb_decap_attach(const char *ifname, const struct hb_decap_addresses *vips,
-                    const struct hb_decap_addresses *sources, enum hb_decap_wish wish,
-                    struct hb_decap_outcome *outcome, char *problem)
+int hb_decap_attach(const char *ifname, const struct hb_decap_wanted *wanted,
+                    enum hb_decap_wish wish, struct hb_decap_outcome *outcome, char *problem)
 {
     struct hb_xdp_program attached;
     struct bpf_object *object;
@@ -311,13 +235,11 @@ int hb_decap_attach(const char *ifname, const struct hb_decap_addresses *vips,
     if (found && same_version(object_program(object), &attached)) {
         outcome->change = HB_DECAP_UPDATED;
         outcome->mode = attached.mode;
-        err = update(&attached, vips, sources, problem);
+        err = update(&attached, wanted, problem);
         goto close_object;
     }
     outcome->change = found ? HB_DECAP_REPLACED : HB_DECAP_ATTACHED;
-    err = set_lists(bpf_object__find_map_fd_by_name(object, HB_DECAP_VIP_MAP),
-                    bpf_object__find_map_fd_by_name(object, HB_DECAP_SOURCE_MAP), vips, sources,
-                    problem);
+    err = fill(object, wanted, problem);
     if (!err)
         err = attach_filled(object, &attached, found, wish, outcome, problem);
 
@@ -342,22 +264,6 @@ int hb_decap_detach(const char *ifname, char *problem)
 }
 
 /* ---- status ---- */
-
-static int read_list(const struct hb_xdp_program *attached, const char *map_name, uint32_t max,
-                     struct hb_decap_addresses *addresses, char *problem)
-{
-    int fd = hb_xdp_open_map(attached, map_name, problem);
-    int err;
-
-    if (fd < 0)
-        return fd;
-    err = list_addresses(fd, max, addresses);
-    if (err)
-        snprintf(problem, HB_XDP_TEXT_SIZE, "no memory to list the addresses of %s",
-                 attached->ifname);
-    close(fd);
-    return err;
-}
 
 static int sum_counters(int fd, uint64_t *counters)
 {
@@ -397,6 +303,7 @@ int hb_decap_read(const char *ifname, struct hb_decap_status *status, char *prob
 {
     struct hb_xdp_program attached;
     int found = hb_xdp_find(ifname, HB_DECAP_PROGRAM, &attached, problem);
+    struct hb_decap_maps maps;
     int err;
 
     if (found <= 0)
@@ -405,10 +312,11 @@ int hb_decap_read(const char *ifname, struct hb_decap_status *status, char *prob
     memcpy(status->ifname, attached.ifname, sizeof(status->ifname));
     status->mode = attached.mode;
     status->program_id = attached.id;
-    err = read_list(&attached, HB_DECAP_VIP_MAP, HB_DECAP_VIPS_MAX, &status->vips, problem);
-    if (!err)
-        err = read_list(&attached, HB_DECAP_SOURCE_MAP, HB_DECAP_SOURCES_MAX, &status->sources,
-                        problem);
+    err = hb_decap_maps_open(&attached, &maps, problem);
+    if (!err) {
+        err = hb_decap_maps_read(&maps, &status->now, problem);
+        hb_decap_maps_close(&maps);
+    }
     if (!err)
         err = read_counters(&attached, status->counters, problem);
     hb_xdp_release(&attached);
@@ -419,8 +327,8 @@ int hb_decap_read(const char *ifname, struct hb_decap_status *status, char *prob
 
 void hb_decap_status_free(struct hb_decap_status *status)
 {
-    free(status->vips.list);
-    free(status->sources.list);
-    status->vips = (struct hb_decap_addresses){0};
-    status->sources = (struct hb_decap_addresses){0};
+    free(status->now.vips.list);
+    free(status->now.sources.list);
+    free(status->now.marks.list);
+    memset(&status->now, 0, sizeof(status->now));
 }

@@ -15,9 +15,28 @@
 #include "decap_maps.h"
 #include "xdp_attach.h"
 
-struct hb_decap_addresses {
-    struct hb_decap_address *list;
+struct hb_decap_prefixes {
+    struct hb_decap_prefix *list;
     uint32_t count;
+};
+
+/* A mark, and the VIP that it stands for. */
+struct hb_decap_mark_row {
+    struct hb_decap_mark mark;
+    struct hb_decap_address vip;
+};
+
+struct hb_decap_marks {
+    struct hb_decap_mark_row *list;
+    uint32_t count;
+};
+
+/* All that the program goes by. */
+struct hb_decap_wanted {
+    struct hb_decap_prefixes vips;
+    struct hb_decap_prefixes sources;
+    struct hb_decap_marks marks;
+    struct hb_decap_settings settings;
 };
 
 enum hb_decap_wish {
@@ -39,12 +58,10 @@ struct hb_decap_outcome {
     char note[HB_XDP_TEXT_SIZE]; /* why it is not native mode; empty if it is or was not wished */
 };
 
-/* Makes the interface decapsulate exactly for these VIPs and tunnel sources. What stays in a list
- * is never missing in between: new addresses are added before old ones are removed. Returns 0 or
- * -errno. */
-int hb_decap_attach(const char *ifname, const struct hb_decap_addresses *vips,
-                    const struct hb_decap_addresses *sources, enum hb_decap_wish wish,
-                    struct hb_decap_outcome *outcome, char *problem);
+/* Makes the interface decapsulate exactly as wanted. What stays in a list is never missing in
+ * between: new entries are added before old ones are removed. Returns 0 or -errno. */
+int hb_decap_attach(const char *ifname, const struct hb_decap_wanted *wanted,
+                    enum hb_decap_wish wish, struct hb_decap_outcome *outcome, char *problem);
 
 /* Returns 1 when our program was there and is gone now, 0 when none was there, or -errno. */
 int hb_decap_detach(const char *ifname, char *problem);
@@ -53,8 +70,7 @@ struct hb_decap_status {
     char ifname[IF_NAMESIZE];
     enum hb_xdp_mode mode;
     uint32_t program_id;
-    struct hb_decap_addresses vips; /* sorted by family, then address */
-    struct hb_decap_addresses sources;
+    struct hb_decap_wanted now;        /* lists sorted by family, then address */
     uint64_t counters[HB_DECAP_COUNT]; /* since the program was attached */
 };
 

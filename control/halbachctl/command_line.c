@@ -75,6 +75,12 @@ static const struct hb_command commands[] = {
      "with --reset the weight of the configuration file holds again. 0: no new flows.",
      "halbachctl weight web3 5", "five times the new flows of a backend with weight 1",
      hb_ctl_weight},
+    {"maintenance", "[on|off]", 0, 1, "wait", "take the whole balancer out of service, or back",
+     "Runs the command on_withdraw (or on_announce) of the configuration; the dataplane goes on\n"
+     "forwarding, so nothing is lost while routes change. With --wait it ends when it is safe to\n"
+     "stop the balancer: the command has succeeded, and no traffic comes for VIPs any more.\n"
+     "Without on or off: how it stands. Survives restarts.",
+     "halbachctl maintenance on --wait", "before a reboot of this machine", hb_ctl_maintenance},
     {"reload", "", 0, 0, "", "read the configuration file again",
      "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
      "halbachctl reload", "apply an edited configuration", hb_ctl_reload},

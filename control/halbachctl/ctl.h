@@ -78,6 +78,7 @@ int hb_ctl_backends(const struct hb_ctl *ctl);
 int hb_ctl_drain(const struct hb_ctl *ctl);
 int hb_ctl_undrain(const struct hb_ctl *ctl);
 int hb_ctl_weight(const struct hb_ctl *ctl);
+int hb_ctl_maintenance(const struct hb_ctl *ctl);
 int hb_ctl_reload(const struct hb_ctl *ctl);
 int hb_ctl_plan(const struct hb_ctl *ctl);
 int hb_ctl_config_check(const struct hb_ctl *ctl);
@@ -101,6 +102,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
                       bool down_only, bool traffic);
 void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain);
 void hb_show_weight(const struct hb_screen *screen, const json_t *answer);
+void hb_show_maintenance(const struct hb_screen *screen, const json_t *answer);
 void hb_show_reload(const struct hb_screen *screen, const json_t *answer);
 void hb_show_plan(const struct hb_screen *screen, const json_t *plan);
 /* `before`: the answer of `seconds` ago, for rates; or NULL. */

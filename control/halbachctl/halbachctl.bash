@@ -12,7 +12,8 @@ _halbachctl() {
         elif [[ $word == --socket ]]; then
             socket=(--socket "${COMP_WORDS[index + 1]}")
             skip=1
-        elif [[ $word == --pool || $word == --file || $word == -f || $word == --old ]]; then
+        elif [[ $word == --pool || $word == --file || $word == -f || $word == --old ||
+            $word == --deadline || $word == --at-deadline ]]; then
             skip=1
         elif [[ $word != -* && -z $command ]]; then
             command=$word
@@ -24,6 +25,10 @@ _halbachctl() {
     case $previous in
     --socket | --file | -f | --old | --backends | --keys | --out)
         mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        return
+        ;;
+    --at-deadline)
+        mapfile -t COMPREPLY < <(compgen -W 'keep reassign reset' -- "$current")
         return
         ;;
     --kind)
@@ -45,7 +50,9 @@ _halbachctl() {
     if [[ $current == -* ]]; then
         local options='--socket --json --help --version'
         case $command in
-        drain) options+=' --pool --wait' ;;
+        drain) options+=' --pool --deadline --at-deadline --force --wait' ;;
+        weight) options+=' --pool --reset --force' ;;
+        maintenance) options+=' --wait' ;;
         undrain) options+=' --pool' ;;
         backends) options+=' --pool --down --traffic' ;;
         plan) options+=' --file' ;;
@@ -80,7 +87,10 @@ _halbachctl() {
             mapfile -t COMPREPLY < <(compgen -W check -- "$current")
         fi
         ;;
-    drain | undrain)
+    maintenance)
+        mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$current")
+        ;;
+    drain | undrain | weight)
         mapfile -t COMPREPLY < <(compgen -W "$(halbachctl "${socket[@]}" backends 2>/dev/null |
             awk 'NF == 0 { exit } NR > 1 { print $1 }' | sort -u)" -- "$current")
         ;;

@@ -78,6 +78,18 @@ static void check_generation(struct findings *findings, const json_t *status)
                  : "");
 }
 
+static void check_maintenance(struct findings *findings, const json_t *status)
+{
+    if (hb_json_has(status, "maintenance.command.problem"))
+        find(findings, HB_RED, "the command for the state %s has failed: %s",
+             hb_json_text(status, "maintenance.state"),
+             hb_json_text(status, "maintenance.command.problem"));
+    if (strcmp(hb_json_text(status, "maintenance.state"), "withdrawn") == 0)
+        find(findings, HB_YELLOW,
+             "withdrawn for maintenance%s; 'halbachctl maintenance off' ends it",
+             hb_json_flag(status, "maintenance.safe") ? ", safe to stop" : "");
+}
+
 static void check_pools(struct findings *findings, const json_t *status)
 {
     const json_t *pool;
@@ -163,6 +175,7 @@ static void check_all(struct findings *findings, const json_t *status, const jso
 {
     check_dataplane(findings, status);
     check_generation(findings, status);
+    check_maintenance(findings, status);
     check_pools(findings, status);
     check_warnings(findings, status);
     check_backends(findings, backends);
@@ -305,6 +318,7 @@ static void show_backend_counts(const struct hb_screen *screen, const json_t *st
         {"backends.down", "down", HB_RED},
         {"backends.draining", "draining", HB_YELLOW},
         {"backends.unknown", "unknown", HB_YELLOW},
+        {"backends.assumed", "assumed", HB_YELLOW},
     };
     unsigned i;
 

@@ -2,8 +2,8 @@
 /*
  * bench_pipeline.c: what the pipeline costs a packet, on one core, without a NIC.
  *
- *     taskset -c 1 bench_pipeline -l 1 --in-memory --no-pci [-- [--quick] [--json] [--stages] [case
- * ...]]
+ *     taskset -c 1 bench_pipeline -l 1 --in-memory --no-pci [-- [--quick] [--json] [--stages]
+ *         [--variant=plain] [case ...]]
  *
  * Only hb_pipeline_run is timed, burst by burst, not the making of packets. Packets are warm in the
  * nearer caches, as with a NIC that writes into them; the flows of a burst are drawn at random from
@@ -64,6 +64,8 @@ static const struct bench_case cases[] = {
     {"tcp4-10M-changed", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_CHANGED, 0},
     {"tcp4-10M-10k-backends-changed", TCP_V4, 10000000, 10000000, 1, 10000, false,
      HB_TRACKING_CHANGED, 0},
+    {"tcp4-1-off", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_OFF, 0},
+    {"tcp4-1M-off", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_OFF, 0},
     {"tcp4-10M-off", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_OFF, 0},
     {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
     {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
@@ -78,6 +80,29 @@ static const struct bench_case cases[] = {
     {"not-vip", NOT_VIP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
     {"drop", DROP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
 };
+
+/* What is measured: the best variant of the packet path that there is, unless told otherwise. */
+static const struct hb_variant *variant;
+static hb_pipeline *variant_timed;
+
+/* Returns false when there is none of that name; NULL: the best. */
+static bool choose_variant(const char *name)
+{
+    uint32_t count;
+    const struct hb_variant *all = hb_variants(&count);
+
+    while (count > 0 && name != NULL && strcmp(all[count - 1].name, name) != 0)
+        count--;
+    if (count == 0)
+        return false;
+    variant = &all[count - 1];
+    variant_timed = timed_pipeline_run;
+#ifdef HB_HAVE_AVX2
+    if (strcmp(variant->name, "avx2") == 0)
+        variant_timed = timed_pipeline_run_avx2;
+#endif
+    return true;
+}
 
 /* A frame that is copied for each packet, and where the client's number goes. */
 struct template
@@ -229,9 +254,9 @@ static uint32_t run_burst(struct load *load)
     }
     start = rte_rdtsc();
     if (load->by_stage)
-        timed_pipeline_run(world->worker, world->generation, burst, HB_BURST);
+        variant_timed(world->worker, world->generation, burst, HB_BURST);
     else
-        world->worker->run(world->worker, world->generation, burst, HB_BURST);
+        variant->run(world->worker, world->generation, burst, HB_BURST);
     return (uint32_t)(rte_rdtsc() - start);
 }
 
@@ -307,9 +332,10 @@ static void print_row(const struct bench_case *row, const uint32_t *cycles, uint
 static void print_json(const struct bench_case *row, const uint32_t *cycles, uint32_t runs)
 {
     printf("{\"case\": \"%s\", \"kind\": \"%s\", \"flows\": %u, \"flows_max\": %u, "
-           "\"services\": %u, \"backends\": %u, \"cycles\": %.1f, \"ns\": [",
+           "\"services\": %u, \"backends\": %u, \"variant\": \"%s\", \"cycles\": %.1f, "
+           "\"ns\": [",
            row->name, kinds[row->kind], row->flows, row->flows_max, 4 * row->vips, row->backends,
-           (double)cycles[runs / 2] / HB_BURST);
+           variant->name, (double)cycles[runs / 2] / HB_BURST);
     for (uint32_t i = 0; i < runs; i++)
         printf("%s%.2f", i > 0 ? ", " : "", in_ns(cycles[i]));
     printf("]");
@@ -399,7 +425,7 @@ int main(int argc, char **argv)
     uint32_t runs = RUNS_MAX;
     struct bench_case row;
 
-    if (used < 0 || !world_open())
+    if (used < 0 || !world_open() || !choose_variant(NULL))
         return 1;
     for (argv += used + 1; used + 1 < argc && *argv != NULL && **argv == '-'; argv++) {
         if (strcmp(*argv, "--quick") == 0)
@@ -408,7 +434,14 @@ int main(int argc, char **argv)
             stages = true;
         else if (strcmp(*argv, "--json") == 0)
             json = true;
+        else if (strncmp(*argv, "--variant=", 10) == 0 && !choose_variant(*argv + 10)) {
+            fprintf(stderr, "bench: this machine has no variant '%s' of the packet path\n",
+                    *argv + 10);
+            return 1;
+        }
     }
+    if (!json)
+        printf("packet path: %s\n", variant->name);
     for (uint32_t i = 0; *argv == NULL && i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (!run_case(&cases[i], runs, stages, json))
             return 1;

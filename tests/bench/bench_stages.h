@@ -3,7 +3,7 @@
 #ifndef HB_BENCH_STAGES_H
 #define HB_BENCH_STAGES_H
 
-#include "batch.h"
+#include "variant.h"
 
 /* The laps of hb_pipeline_run, in its order. */
 #define STAGES(X)        X(begin) X(parse) X(service) X(flow) X(select) X(encap) X(output) X(end)
@@ -13,7 +13,9 @@ enum { STAGES(STAGE_ENUM) STAGES_COUNT };
 /* hb_pipeline_run; notes the TSC cycles of each stage, burst by burst. */
 #define STAGE_BURSTS 4000
 extern uint32_t stage_cycles[STAGES_COUNT][STAGE_BURSTS];
-void timed_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
-                        struct rte_mbuf *const mbufs[], uint16_t count);
+hb_pipeline timed_pipeline_run;
+#if defined(HB_HAVE_AVX2) || defined(HB_VARIANT)
+hb_pipeline timed_pipeline_run_avx2;
+#endif
 
 #endif

@@ -127,6 +127,12 @@ check "it starts again" start again "${eal[@]}" -- "${own[@]}"
 check "and knows nothing of before" bash -c "'$publish' '$socket' 1 | grep -q 'generation 0,'"
 check "SIGTERM ends it with 0" stop TERM 0
 check "with a report" says again "packets received"
+
+# Jumbo frames, on a port that has room for them; and an offload that the port does not have is not claimed.
+check "it starts with --mtu" start jumbo "${eal[@]}" -- "${own[@]}" --mtu 9000 --udp-checksum-offload
+check "and the port has it" says jumbo "MTU 9000"
+check "and claims no checksums of net_null" bash -c "! grep -q 'UDP checksums' '$folder/jumbo.log'"
+check "SIGTERM ends it with 0" stop TERM 0
 check "and its socket is gone" test ! -e "$socket"
 check "it starts once more" start more "${eal[@]}" -- "${own[@]}"
 check "SIGINT ends it with 0" stop INT 0

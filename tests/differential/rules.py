@@ -23,8 +23,9 @@ MASK64 = (1 << 64) - 1
 
 @dataclasses.dataclass
 class Outcome:
-    """kind: "tx", "kernel" or "drop"; `reason` of a drop; `frames` that leave, each with a set of the positions whose
-    bytes are the dataplane's own choice (an IP ID, a flow label, a source port)."""
+    """kind: "tx", "kernel", "drop" or "held" (a fragment that waits); `reason` of a drop; `frames` that leave, each with a
+    set of the positions whose bytes are the dataplane's own choice (an IP ID, a flow label, a source port). A drop may
+    have a frame too: what the sender is told."""
     kind: str
     reason: str = ""
     frames: tuple = ()
@@ -43,6 +44,52 @@ def checksum(data):
     while total >> 16:
         total = (total & 0xffff) + (total >> 16)
     return ~total & 0xffff
+
+
+def ip_packet(source, destination, tos, protocol, payload):
+    """One of the dataplane's own: TTL 64, IPv4 with DF and without ID, IPv6 without flow label."""
+    if source.version == 6:
+        return struct.pack("!IHBB16s16s", 6 << 28 | tos << 20, len(payload), protocol, 64, source.packed,
+                           destination.packed) + payload
+    header = struct.pack("!BBHHHBBH4s4s", 0x45, tos, 20 + len(payload), 0, 0x4000, 64, protocol, 0, source.packed,
+                         destination.packed)
+    return header[:10] + struct.pack("!H", checksum(header)) + header[12:] + payload
+
+
+def icmp_checksum(source, destination, message):
+    """0 when the one in the message is right. RFC 792; RFC 4443, section 2.3."""
+    if source.version == 6:
+        message = source.packed + destination.packed + struct.pack("!II", len(message), ICMP6) + message
+    return checksum(message)
+
+
+def icmp_packet(source, destination, tos, message):
+    """`message` without its checksum."""
+    value = icmp_checksum(source, destination, message[:2] + bytes(2) + message[4:])
+    return ip_packet(source, destination, tos, ICMP6 if source.version == 6 else ICMP,
+                     message[:2] + struct.pack("!H", value) + message[4:])
+
+
+def quoted_source(quote, version):
+    """The source of a quoted packet that is no later fragment, or None when it can't be read."""
+    if version == 4:
+        size = (quote[0] & 15) * 4 if len(quote) >= 20 else 0
+        if size < 20 or size > len(quote) or quote[0] >> 4 != 4 or struct.unpack("!H", quote[6:8])[0] & 0x1fff:
+            return None
+        return quote[12:16]
+    if len(quote) < 40 or quote[0] >> 4 != 6:
+        return None
+    at, number = 40, quote[6]
+    for _ in range(8):
+        if number not in (0, 43, 44, 60):
+            return quote[8:24]
+        if len(quote) < at + 8 or number == 44 and struct.unpack("!H", quote[at + 2:at + 4])[0] & 0xfff8:
+            return None
+        size = 8 if number == 44 else 8 + quote[at + 1] * 8
+        if at + size > len(quote):
+            return None
+        number, at = quote[at], at + size
+    return None
 
 
 def mix(a, b):
@@ -98,13 +145,12 @@ class Packet:
         self.ip = ip[:length]
         if self.fault:
             return
-        self.fragment = word & 0x3fff
-        if self.fragment:
-            self.fault = "fragment"
-        elif self.ttl == 0:
+        if self.ttl == 0:
             self.fault = "ttl_expired"
         elif self.is_martian():
             self.fault = "martian"
+        elif word & 0x3fff:
+            self.fault = "fragment"  # not made here: one changed byte is a wrong checksum
         else:
             self.read_l4(self.ip[header:], header)
 
@@ -123,21 +169,50 @@ class Packet:
         if self.is_martian():
             self.fault = "martian"
             return
-        at, number, depth = 40, ip[6], 0
+        at, number = self.skip_extensions(40, ip[6])
+        if number == 44:
+            self.read_fragment(at)
+        elif not self.fault:
+            self.protocol = number
+            self.read_l4(self.ip[at:], at)
+
+    def skip_extensions(self, at, number):
+        """To what is behind them, or to the header of a fragment."""
+        depth = 0
         while number in (0, 43, 44, 60):
-            if number == 44:
-                self.fault = "fragment"
-                return
             if depth == 8 or len(self.ip) < at + 8 or number == 0 and depth > 0:
                 self.fault = "ipv6_extension"
-                return
-            size = 8 + self.ip[at + 1] * 8
+                return at, None
+            if number == 44 and struct.unpack("!H", self.ip[at + 2:at + 4])[0] & 0xfff9:
+                return at, 44
+            size = 8 if number == 44 else 8 + self.ip[at + 1] * 8
             if at + size > len(self.ip) or number == 43 and self.ip[at + 3] != 0:
                 self.fault = "ipv6_extension"
-                return
+                return at, None
             number, at, depth = self.ip[at], at + size, depth + 1
-        self.protocol = number
-        self.read_l4(self.ip[at:], at)
+        return at, number
+
+    def read_fragment(self, at):
+        """RFC 8200, section 4.5; RFC 7112: all headers are in the first one."""
+        word = struct.unpack("!H", self.ip[at + 2:at + 4])[0]
+        start, more, length = word & 0xfff8, word & 1, len(self.ip) - at - 8
+        if length == 0 or start + length > 65535 or more and length % 8:
+            self.fault = "fragment_overlap"
+        elif start > 0:
+            self.fault = "held"
+        else:
+            at, self.protocol = self.skip_extensions(at + 8, self.ip[at])
+            if self.fault or self.protocol == 44:
+                self.fault = "fragment_overlap"
+                return
+            l4 = self.ip[at:]
+            if self.protocol == UDP and len(l4) >= 8 and struct.unpack("!H", l4[4:6])[0] > len(l4):
+                l4 += bytes(65535)  # the datagram's length, not the fragment's
+            self.read_l4(l4, at)
+            if self.fault == "l4_header":
+                self.fault = "fragment_overlap"
+            elif self.fault or self.is_icmp():
+                self.fault = "fragment"
 
     def is_martian(self):
         """Addresses that nobody may be answered at, or that no host may have."""
@@ -150,14 +225,22 @@ class Packet:
                 return True
         return self.source == self.destination or self.family == 6 and self.source.is_link_local
 
+    def is_icmp(self):
+        return self.protocol == (ICMP if self.family == 4 else ICMP6)
+
     def read_l4(self, l4, offset):
         self.l4 = offset
+        self.message = l4
         if self.protocol == TCP:
             bad = len(l4) < 20 or not 20 <= (l4[12] >> 4) * 4 <= len(l4)
         elif self.protocol == UDP:
             bad = len(l4) < 8 or not 8 <= struct.unpack("!H", l4[4:6])[0] <= len(l4)
+        elif self.protocol == SCTP:
+            bad = len(l4) < 12
+        elif self.is_icmp():
+            bad = len(l4) < 8
         else:
-            self.fault = "protocol"
+            self.fault = "udp_lite" if self.protocol == UDP_LITE else "protocol"
             return
         if bad:
             self.fault = "l4_header"
@@ -222,9 +305,46 @@ class Rules:
             own = {15, 16, 17}  # flow label
             kind = 0x86dd
         if len(packet.ip) > room:
-            return drop("oversize")
+            return self.too_big(packet, room)
         frame = GATEWAY_MAC + OWN_MAC + struct.pack("!H", kind) + outer + packet.ip
         return Outcome("tx", frames=((frame, own),), backend=backend["name"])
+
+    @staticmethod
+    def back(packet, ip):
+        """The way it came: to the sender's MAC address, with the same tags."""
+        frame = packet.frame
+        return frame[6:12] + frame[:6] + frame[12:packet.l3] + ip, set()
+
+    def too_big(self, packet, room):
+        """RFC 1191, section 4; RFC 4443, section 3.2."""
+        if not packet.df or packet.family == 6 and len(packet.ip) <= 1280:
+            return drop("oversize")
+        if packet.family == 4:
+            message = struct.pack("!BBHHH", 3, 4, 0, 0, room) + packet.ip[:576 - 28]
+        else:
+            message = struct.pack("!BBHI", 2, 0, 0, max(room, 1280)) + packet.ip[:1280 - 48]
+        told = icmp_packet(packet.destination, packet.source, 0xc0, message)
+        return Outcome("drop", "oversize", (self.back(packet, told),), "the sender")
+
+    def icmp(self, packet):
+        message, version = packet.message, packet.family
+        kind, code = message[0], message[1]
+        errors, echo, answer = ((3, 11, 12), 8, 0) if version == 4 else ((1, 2, 3, 4), 128, 129)
+        right = icmp_checksum(packet.source, packet.destination, message) == 0
+        if kind == echo and code == 0:
+            if not right:
+                return drop("icmp_checksum")
+            ip = icmp_packet(packet.destination, packet.source, packet.tos, bytes((answer,)) + message[1:])
+            return Outcome("tx", frames=(self.back(packet, ip),), backend="the sender")
+        if kind not in errors:
+            return drop("icmp_type")
+        if not right:
+            return drop("icmp_checksum")
+        if version == 4 and (kind, code) == (3, 4) and struct.unpack("!H", message[6:8])[0] < 552 or \
+                version == 6 and kind == 2 and struct.unpack("!I", message[4:8])[0] < 1280:
+            return drop("icmp_mtu")
+        source = quoted_source(message[8:], version)
+        return drop("icmp_quote" if source is None else "icmp_no_flow")  # none that is made here quotes a flow
 
     def judge(self, frame):
         packet = Packet(frame)
@@ -234,8 +354,12 @@ class Rules:
             return drop("runt")
         if packet.destination not in self.vips:
             return Outcome("kernel")
+        if packet.fault == "held":
+            return Outcome("held")
         if packet.fault:
             return drop(packet.fault)
+        if packet.is_icmp():
+            return self.icmp(packet)
         service = self.find_service(packet)
         if service is None:
             return drop("no_service")

@@ -168,6 +168,14 @@ http {
         add_header X-Backend b$n;
         location / { default_type text/plain; return 200 "b$n\n"; }
         location /echo { default_type text/plain; return 200 "b$n \$args\n"; }
+        # Answers when it has read the whole body.
+        location /sink {
+            client_max_body_size 16m;
+            proxy_pass http://127.0.0.1/echo;
+            proxy_method GET;
+            proxy_pass_request_body off;
+            proxy_set_header Content-Length "";
+        }
         location /file { default_type application/octet-stream; limit_rate ${LAB_FILE_RATE:-4m}; }
     }
 }
@@ -195,17 +203,19 @@ start_backend() {
     add_backend_namespace "$n" && start_nginx "$n" && start_udp_server "$n" && attach_decap "$n"
 }
 
+# attach_decap N [OPTION]...
 attach_decap() {
     in_ns "b$1" "$(program halbach-backend)" attach eth0 --vip "$VIP4" --vip "$VIP6" \
-        --source "$LB4" --source "$LB6" >>"$LAB_DIR/backend-b$1.log" 2>&1 ||
+        --source "$LB4" --source "$LB6" "${@:2}" >>"$LAB_DIR/backend-b$1.log" 2>&1 ||
         fail "halbach-backend attach failed in b$1: $(tail -n 3 "$LAB_DIR/backend-b$1.log")"
 }
 
 # ---- the two daemons -------------------------------------------------------------------------------
 
 # write_config N...: the configuration with these backends in both pools. EXTRA_POOL and EXTRA_SERVICE go in as
-# they are; LAB_TUNNEL replaces the line of tunnel sources; LAB_SETTLE is settle_after, LAB_TRACKING that of the TCP
-# services. `echo` has no health check, so that killing an nginx changes only `web`.
+# they are; LAB_TUNNEL replaces the line of tunnel sources, LAB_FORWARDING those of the pools' forwarding; LAB_SETTLE
+# is settle_after, LAB_ICMP is icmp, LAB_TRACKING that of the TCP services. `echo` has no health check, so that killing
+# an nginx changes only `web`.
 write_config() {
     local n members='' tunnel="tunnel: { source: $LB4, source6: \"$LB6\" }"
     for n in "$@"; do
@@ -215,18 +225,19 @@ write_config() {
 seed: lab-seed-that-is-no-secret
 ${LAB_TUNNEL-$tunnel}
 ${LAB_SETTLE:+settle_after: $LAB_SETTLE}
+${LAB_ICMP:+icmp: $LAB_ICMP}
 pools:
   - name: web
     algorithm: maglev
     table_size: ${LAB_TABLE_SIZE:-65537}
-    forwarding: ipip
+${LAB_FORWARDING-    forwarding: ipip}
     health: { type: tcp, port: 80, interval: 250ms, timeout: 200ms, rise: 2, fall: 2 }
     backends:
 $members
   - name: echo
     algorithm: maglev
     table_size: ${LAB_TABLE_SIZE:-65537}
-    forwarding: ipip
+${LAB_FORWARDING-    forwarding: ipip}
     health: { type: none }
     backends:
 $members

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A drain is over at its deadline at the latest: flows that never pause are selected anew, without a lost datagram, and
+# BL-49, BL-92: a drain is over at its deadline at the latest: flows that never pause are selected anew, without a lost datagram, and
 # counted. A restart of control in the middle does not restart the clock. An empty backend is drained at once, an undrain
 # gives the old table back, and nobody drains the last backend by mistake.
 source "$(dirname "$0")/tap.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What a pool does that has too few usable backends: panic, backup pool, closed, each as configured and never by accident.
+# BL-68: what a pool does that has too few usable backends: panic, backup pool, closed, each as configured and never by accident.
 # Checks look at port 81 and the service is on port 80, so a check can fail while the server works, as it does when the
 # checker is what is wrong. A control that is killed meanwhile changes nothing.
 source "$(dirname "$0")/tap.sh"
@@ -91,7 +91,7 @@ note "established: $hold"
 check_json "established connections of healthy backends went on" "$hold" '[.broken[] | select(.backend == "b3" or .backend == "b4")] == []'
 
 # ---- backup: two pools
-export EXTRA_POOL="  - name: spare
+EXTRA_POOL="  - name: spare
     health: { type: tcp, port: 81, interval: 250ms, timeout: 200ms }
     backends: [ { name: b4, address: \"$(backend_address 4)\" } ]"
 reload_with '{ minimum: 2, below: backup, backup: spare }' 1 2 3
@@ -110,7 +110,7 @@ check_json "new connections come back" "$(traffic_now)" '.failed == 0 and .backe
 hold=$(traffic_end hold2)
 check_json "connections that were set up on the backup stay there" "$hold" '.failed == 0 and .moved == 0 and (.backends | keys) == ["b4"]'
 needed stop_check 4
-for n in 1; do needed stop_check "$n"; done
+needed stop_check 1
 check "backup and too few: what is left serves" wait_for 10 "one is left" healthy 1
 check_json "no connection fails" "$(traffic_now)" '.failed == 0 and (.backends | keys) == ["b3"]'
 needed stop_check 3

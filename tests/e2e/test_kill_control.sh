@@ -9,7 +9,7 @@ source "$(dirname "$0")/tap.sh"
 needed lab_up kill 1 2 3 4
 # Two configurations that differ in a pool of their own, whose checks fail and work again every second.
 spare() {
-    export EXTRA_POOL="  - name: spare
+    EXTRA_POOL="  - name: spare
     table_size: 251
     health: { type: tcp, port: 81, interval: 100ms, timeout: 90ms, rise: 1, fall: 1 }
     backends: [ { name: b1, address: \"$(backend_address 1)\" }$1 ]"

@@ -287,7 +287,7 @@ def run_serve(options):
     name = options.name.encode()
     while True:
         for key, _ in selector.select():
-            data, peer = key.fileobj.recvfrom(2048)
+            data, peer = key.fileobj.recvfrom(65535)
             key.fileobj.sendto(name + b" " + data, peer)
 
 

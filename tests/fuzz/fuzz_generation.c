@@ -19,8 +19,10 @@
 
 #include "fuzz.h"
 #include "generation_check.h"
+#include "wrap.h"
 
-enum { SERVICES = 2, POOLS = 2, BACKENDS = 3, TABLES = 2, SLOTS = 13 };
+/* Every forwarding mode over both families, two of which are members of the first pool. */
+enum { SERVICES = 2, POOLS = 2, BACKENDS = 14, TABLES = 2, SLOTS = 13 };
 
 /* Sections in the order of generation.h; each is a multiple of 64 bytes, but the last two. */
 struct blob {
@@ -55,32 +57,29 @@ static void digest(struct hb_table_record *table, const uint16_t *slots)
     memcpy(table->digest, &canonical, HB_DIGEST_SIZE);
 }
 
-static void fill_backend(struct hb_backend_record *backend, uint32_t id, uint32_t pool,
-                         uint8_t family)
+static void fill_backend(struct hb_backend_record *backend, uint32_t id, uint32_t pool)
 {
-    static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
+    struct wrap wrap = {.forwarding = (uint8_t)(1 + (id - 1) / 2),
+                        .family = id % 2 ? 4 : 6,
+                        .number = (uint16_t)id,
+                        .tags = id / 4 % 2};
+    struct wrap address = {
+        .forwarding = HB_FORWARDING_L3DSR, .family = wrap.family, .number = (uint16_t)id};
     struct hb_rewrite *rewrite = &backend->rewrite;
-    uint8_t *ip = rewrite->bytes + 14;
+    uint8_t bytes[64];
 
     backend->id = id;
     backend->pool = pool;
     backend->use = HB_BACKEND_ACTIVE;
-    backend->family = family;
-    backend->address[0] = 198;
-    backend->address[3] = (uint8_t)id;
+    backend->family = wrap.family;
+    memcpy(backend->address, bytes + write_wrap(bytes, &address), wrap.family == 6 ? 16 : 4);
     strcpy(backend->name, "backend");
-    rewrite->l2_size = 14;
-    rewrite->size = family == HB_FAMILY_IPV4 ? 34 : 54;
-    rewrite->family = family;
-    rewrite->forwarding = HB_FORWARDING_IPIP;
+    rewrite->l2_size = (uint8_t)(14 + 4 * wrap.tags);
+    rewrite->family = wrap.family;
+    rewrite->forwarding = wrap.forwarding;
+    rewrite->dscp = wrap.forwarding == HB_FORWARDING_L3DSR ? 10 : 0;
     rewrite->inner_max = 1500;
-    memcpy(rewrite->bytes, mac, sizeof(mac));
-    rewrite->bytes[12] = family == HB_FAMILY_IPV4 ? 0x08 : 0x86;
-    rewrite->bytes[13] = family == HB_FAMILY_IPV4 ? 0x00 : 0xdd;
-    ip[0] = family == HB_FAMILY_IPV4 ? 0x45 : 0x60;
-    ip[family == HB_FAMILY_IPV4 ? 8 : 7] = 64;
-    memcpy(ip + (family == HB_FAMILY_IPV4 ? 16 : 24), backend->address,
-           family == HB_FAMILY_IPV4 ? 4 : HB_ADDRESS_SIZE);
+    rewrite->size = (uint8_t)write_wrap(rewrite->bytes, &wrap);
 }
 
 static void fill(struct blob *blob)
@@ -117,12 +116,11 @@ static void fill(struct blob *blob)
         blob->pools[i].table = i;
         strcpy(blob->pools[i].name, "pool");
     }
-    fill_backend(&blob->backends[0], 1, 0, HB_FAMILY_IPV4);
-    fill_backend(&blob->backends[1], 2, 0, HB_FAMILY_IPV6);
-    fill_backend(&blob->backends[2], 3, 1, HB_FAMILY_IPV4);
+    for (uint32_t i = 0; i < BACKENDS; i++)
+        fill_backend(&blob->backends[i], i + 1, i < 2 ? 0 : 1);
     for (uint32_t i = 0; i < SLOTS; i++) {
         blob->slots[0][i] = (uint16_t)(1 + i % 2);
-        blob->slots[1][i] = 3;
+        blob->slots[1][i] = (uint16_t)(3 + i % (BACKENDS - 2));
     }
     blob->slots[0][16 + 3] = 1; /* previous */
     blob->slots[0][16 + 4] = 2;
@@ -134,6 +132,22 @@ static void fill(struct blob *blob)
         digest(&blob->tables[i], blob->slots[i]);
     }
     seal((uint8_t *)blob, sizeof(*blob));
+}
+
+/* What the packet path takes for granted when it copies headers and patches them. */
+static void check_rewrite(const struct hb_rewrite *rewrite)
+{
+    struct wrap wrap = {.forwarding = rewrite->forwarding, .family = rewrite->family};
+    uint32_t address = rewrite->forwarding == HB_FORWARDING_L3DSR ? 16 : 0;
+
+    assert_in_range(rewrite->forwarding, HB_FORWARDING_IPIP, HB_FORWARDING_L3DSR);
+    assert_true(rewrite->family == 4 || rewrite->family == 6);
+    assert_true(rewrite->l2_size == 14 || rewrite->l2_size == 18);
+    assert_int_equal(rewrite->size, rewrite->l2_size + wrap_overhead(&wrap));
+    assert_in_range(rewrite->size + address, 14, HB_REWRITE_BYTES);
+    assert_in_range(rewrite->inner_max, 68, 65535 - wrap_overhead(&wrap));
+    assert_true(rewrite->spread <= 64 && rewrite->dscp < 64);
+    assert_int_equal(rewrite->port, 0);
 }
 
 /* What the packet path does with an accepted generation, without any check of its own. */
@@ -162,8 +176,7 @@ static void walk(const uint8_t *bytes, uint64_t size)
             const struct hb_backend_record *backend = by_id[column.owner[slot]];
 
             assert_non_null(backend);
-            assert_in_range(backend->rewrite.size, 34, HB_REWRITE_BYTES);
-            assert_int_equal(backend->rewrite.port, 0);
+            check_rewrite(&backend->rewrite);
             if (column.unsettled == NULL || column.previous[slot] == HB_BACKEND_NONE)
                 continue;
             assert_true(hb_slot_is_unsettled(column.unsettled, slot));

@@ -122,6 +122,84 @@ struct frame build(const struct spec *spec)
     return frame;
 }
 
+uint16_t checksum_l4(const struct frame *frame, uint8_t protocol)
+{
+    const uint8_t *ip = frame->bytes + frame->l3;
+    uint32_t header = frame->family == 6 ? 40 : (ip[0] & 0xfu) * 4;
+    uint32_t size = frame->family == 6 ? 32 : 8, length = frame->ip_length - header;
+    uint8_t bytes[FRAME_MAX + 40] = {0};
+
+    memcpy(bytes, ip + (frame->family == 6 ? 8 : 12), size);
+    put16(bytes + size, (uint16_t)length);
+    bytes[size + 3] = protocol;
+    memcpy(bytes + size + 4, ip + header, length);
+    return checksum(bytes, size + 4 + length);
+}
+
+struct frame build_icmp(const struct icmp *icmp)
+{
+    uint32_t length = icmp->payload;
+    struct spec spec = {.family = icmp->family,
+                        .protocol = icmp->family == 6 ? 58 : 1,
+                        .source = icmp->source,
+                        .destination = icmp->destination,
+                        .ttl = icmp->ttl,
+                        .tos = icmp->tos,
+                        .tags = icmp->tags,
+                        .options = icmp->options};
+    struct frame frame;
+    uint8_t *at;
+
+    if (icmp->quote != NULL)
+        length = icmp->quoted != 0 ? icmp->quoted : icmp->quote->ip_length;
+    spec.payload = length;
+    frame = build(&spec);
+    at = frame.bytes + frame.length - length - 8;
+    memset(at, 0, 8);
+    at[0] = icmp->type;
+    at[1] = icmp->code;
+    put16(at + 4, (uint16_t)(icmp->word >> 16));
+    put16(at + 6, (uint16_t)icmp->word);
+    if (icmp->quote != NULL)
+        memcpy(at + 8, icmp->quote->bytes + icmp->quote->l3, length);
+    put16(at + 2, icmp->family == 6 ? checksum_l4(&frame, 58) : checksum(at, 8 + length));
+    return frame;
+}
+
+struct frame fragment(const struct frame *whole, uint32_t id, uint32_t start, uint32_t length)
+{
+    struct frame frame = *whole;
+    uint32_t header = frame.family == 6 ? 40 : 20;
+    bool last = length == 0;
+    uint8_t *ip = frame.bytes + L3;
+
+    if (last)
+        length = whole->ip_length - header - start;
+    if (frame.family == 6) {
+        uint8_t *at = ip + header;
+
+        at[0] = ip[6];
+        at[1] = 0;
+        put16(at + 2, (uint16_t)(start | !last));
+        put16(at + 4, (uint16_t)(id >> 16));
+        put16(at + 6, (uint16_t)id);
+        ip[6] = 44;
+        put16(ip + 4, (uint16_t)(8 + length));
+        memcpy(at + 8, whole->bytes + L3 + header + start, length);
+        header += 8;
+    } else {
+        put16(ip + 2, (uint16_t)(header + length));
+        put16(ip + 4, (uint16_t)id);
+        put16(ip + 6, (uint16_t)(start / 8 | (last ? 0 : MF)));
+        memcpy(ip + header, whole->bytes + L3 + header + start, length);
+        frame.df = false;
+        frame = fix4(frame);
+    }
+    frame.ip_length = header + length;
+    frame.length = L3 + frame.ip_length;
+    return frame;
+}
+
 struct frame build_arp(void)
 {
     struct frame frame = {.length = 60};

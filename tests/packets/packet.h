@@ -84,6 +84,30 @@ struct frame build(const struct spec *spec);
 #define IP4(number, ...) build(&(struct spec){.family = 4, .protocol = (number), ##__VA_ARGS__})
 #define IP6(number, ...) build(&(struct spec){.family = 6, .protocol = (number), ##__VA_ARGS__})
 
+/* An ICMP message (ICMPv6 with family 6), its checksum right: type, code, the 32 bits behind the
+ * checksum, and what follows. */
+struct icmp {
+    uint8_t family;
+    uint8_t type, code;
+    uint32_t word;
+    const struct frame *quote; /* of its IP packet the first `quoted` bytes; 0: all */
+    uint32_t quoted;
+    uint32_t payload; /* without a quote: bytes counting up */
+    const char *source, *destination;
+    uint8_t ttl, tos, tags, options;
+};
+struct frame build_icmp(const struct icmp *icmp);
+#define ICMP4(...) build_icmp(&(struct icmp){.family = 4, ##__VA_ARGS__})
+#define ICMP6(...) build_icmp(&(struct icmp){.family = 6, ##__VA_ARGS__})
+
+/* The fragment of an untagged packet without options or extension headers that holds `length` bytes
+ * of its payload from `start` on; without `length` all that are left, and none follow. */
+struct frame fragment(const struct frame *whole, uint32_t id, uint32_t start, uint32_t length);
+
+/* The checksum of TCP or ICMPv6 over an IP packet's payload, pseudo header included: 0 when the one
+ * in the packet is right. */
+uint16_t checksum_l4(const struct frame *frame, uint8_t protocol);
+
 /* An ARP request, padded to 60 bytes. */
 struct frame build_arp(void);
 

@@ -96,6 +96,7 @@ struct generation_copy {
     uint32_t *used[RIG_POOLS][1];
     struct hb_pool_bound bounds[RIG_POOLS];
     uint16_t member[RIG_POOLS][RIG_BACKENDS];
+    uint16_t mss_max[RIG_SERVICES];
     alignas(64) uint8_t map[8192];
     alignas(64) uint8_t nat[65536];
 };
@@ -127,6 +128,8 @@ int rig_setup_with(void **state, uint64_t flows)
         .sessions_max = RIG_SESSIONS,
         .timeouts = {3000, 3600000, 10000, 1000, 60000},
         .head = &rig->head,
+        .siblings = rig->siblings,
+        .siblings_count = 2,
     };
     size_t qsbr_size = rte_rcu_qsbr_get_memsize(1);
     char error[256];
@@ -143,10 +146,32 @@ int rig_setup_with(void **state, uint64_t flows)
         fprintf(stderr, "%s\n", error);
         return -1;
     }
+    rig->siblings[0] = rig->worker;
     rig->now_ms = UINT32_MAX - 2000; /* the clock wraps in most tests */
     rig->worker->aged_ms = rig->now_ms;
     *state = rig;
     return 0;
+}
+
+void add_worker(struct rig *rig)
+{
+    struct hb_worker_config config = rig->worker->config;
+    char error[256];
+
+    rig->other_region = make_region();
+    config.region = rig->other_region;
+    rig->siblings[1] = hb_worker_create(&config, error, sizeof(error));
+    assert_non_null(rig->siblings[1]);
+    rig->siblings[1]->aged_ms = rig->now_ms;
+}
+
+void change_worker(struct rig *rig)
+{
+    struct hb_counters_header *region = rig->region;
+
+    rig->worker = rig->siblings[rig->worker == rig->siblings[0]];
+    rig->region = rig->other_region;
+    rig->other_region = region;
 }
 
 int rig_setup(void **state)
@@ -154,13 +179,21 @@ int rig_setup(void **state)
     return rig_setup_with(state, 1024);
 }
 
+static void check_accounts_of_packets(struct rig *rig)
+{
+    const struct hb_worker_counters *counters = hb_counters_worker(rig->region, 0);
+
+    assert_int_equal(counters->rx_packets + counters->made_packets,
+                     counters->tx_packets + counters->punted_packets + count_drops(rig) +
+                         counters->held_packets);
+}
+
 static void check_accounts(struct rig *rig)
 {
     const struct hb_worker_counters *counters = hb_counters_worker(rig->region, 0);
     uint64_t flows = 0;
 
-    assert_int_equal(counters->rx_packets,
-                     counters->tx_packets + counters->punted_packets + count_drops(rig));
+    check_accounts_of_packets(rig);
     for (uint16_t id = 1; id < RIG_BACKENDS; id++)
         flows += live_flows(rig, id);
     assert_int_equal(flows, counters->flows);
@@ -175,9 +208,14 @@ int rig_teardown(void **state)
 
     for (unsigned port = 0; port < PORTS; port++)
         take_all(rig, port);
-    check_accounts(rig);
+    for (unsigned worker = 0; worker < 2 && rig->siblings[worker] != NULL; worker++) {
+        check_accounts(rig);
+        hb_worker_destroy(rig->worker); /* what it held is dropped */
+        check_accounts_of_packets(rig);
+        if (rig->siblings[1] != NULL)
+            change_worker(rig);
+    }
     assert_int_equal(rte_mempool_avail_count(wires.pool), MBUFS);
-    hb_worker_destroy(rig->worker);
     while (rig->published != NULL) {
         struct generation_copy *before = rig->published->before;
 
@@ -186,6 +224,7 @@ int rig_teardown(void **state)
     }
     free(rig->head.qsbr);
     free(rig->region);
+    free(rig->other_region);
     free(rig);
     return 0;
 }
@@ -390,6 +429,11 @@ void publish(struct rig *rig)
         .nat = translate_all(rig, copy),
     };
     memcpy(copy->generation.settings.to_clients, rig->to_clients, sizeof(rig->to_clients));
+    for (uint32_t i = 0; i < rig->services; i++) {
+        copy->mss_max[i] = rig->service[i].mss_max;
+        if (copy->mss_max[i] != 0)
+            copy->generation.mss_max = copy->mss_max;
+    }
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         copy->generation.hash_key.word[i] *= UINT64_C(0x9e3779b97f4a7c15);
     assert_non_null(copy->generation.map);
@@ -420,6 +464,38 @@ void publish_one_backend(struct rig *rig, uint8_t outer_family)
     add_service(rig, 6, HB_PROTOCOL_TCP, 80, 0);
     add_service(rig, 6, HB_PROTOCOL_UDP, 443, 0);
     publish(rig);
+}
+
+void use_mode(struct rig *rig, const struct wrap *wrap)
+{
+    struct hb_backend *backend = &rig->backend[1];
+
+    if (rig->services == 0)
+        publish_one_backend(rig, wrap->family);
+    backend->forwarding = wrap->forwarding;
+    backend->family = wrap->family;
+    backend->spread = wrap->spread;
+    backend->dscp = wrap->dscp;
+    backend->l2_size = (uint8_t)(14 + 4 * wrap->tags);
+    backend->flags = wrap->fragment;
+    if (wrap->checksum && wrap->family == 4)
+        backend->flags |= HB_REWRITE_UDP_CHECKSUM;
+    if (!wrap->checksum && wrap->family == 6)
+        backend->flags |= HB_REWRITE_NO_UDP_CHECKSUM6;
+    backend->inner_max = (uint16_t)(1500 - wrap_overhead(wrap));
+    memset(backend->bytes, 0, sizeof(backend->bytes));
+    backend->size = (uint8_t)write_wrap(backend->bytes, wrap);
+    publish(rig);
+}
+
+struct frame exchange(struct rig *rig, const struct frame *in)
+{
+    struct frame out;
+
+    send_frame(rig, in);
+    turn(rig);
+    assert_true(receive(rig, PORT, &out));
+    return out;
 }
 
 struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split)
@@ -505,6 +581,15 @@ bool receive(struct rig *rig, unsigned port, struct frame *out)
     memcpy(out->bytes, rte_pktmbuf_read(mbuf, 0, out->length, joined), out->length);
     rte_pktmbuf_free(mbuf);
     return true;
+}
+
+struct rte_mbuf *take_mbuf(struct rig *rig, unsigned port)
+{
+    void *mbuf = NULL;
+
+    (void)rig;
+    rte_ring_dequeue(wires.sent[port], &mbuf);
+    return mbuf;
 }
 
 void take_all(struct rig *rig, unsigned port)

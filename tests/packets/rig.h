@@ -11,8 +11,8 @@
  *     send_frame(rig, &frame); turn(rig); receive(rig, PORT, &out);
  *
  * The draft may be changed and published again. rig_teardown checks after each test that no mbuf is
- * lost, that received = sent + punted + dropped, and that the gauges of live flows add up. All
- * memory of mbufs is filled with 0xff before a packet is put in (BL-06).
+ * lost, that received + made = sent + punted + dropped + held, and that the gauges of live flows
+ * add up. All memory of mbufs is filled with 0xff before a packet is put in (BL-06).
  */
 #ifndef HB_TEST_RIG_H
 #define HB_TEST_RIG_H
@@ -27,6 +27,7 @@
 #include "packet.h"
 #include "service_map.h"
 #include "worker_state.h"
+#include "wrap.h"
 
 enum { PORT, NARROW_PORT, PUNT_PORT, PORTS }; /* the narrow ports take 3 packets at a time */
 
@@ -64,8 +65,11 @@ struct rig {
     uint32_t sources, own_sources;               /* the latter behind the former */
     uint32_t workers;                            /* that share its ports; 0: as 1 */
     struct hb_client_hop to_clients[2];
-    struct hb_settings settings;
+    struct hb_settings settings; /* zero: no ICMP of its own, none relayed */
     uint64_t number;
+
+    struct hb_worker *siblings[2]; /* both workers, when the test has asked for two */
+    struct hb_counters_header *other_region;
 
     struct generation_copy *published; /* the newest, which names the one before it */
 };
@@ -75,6 +79,11 @@ int rig_open(void);
 int rig_open_ports(void); /* the ports alone, on an EAL that runs */
 struct rte_mempool *rig_pool(void);
 void rig_close(void);
+
+/* A second worker beside the first, with its own counters and flow cache; change_worker makes the
+ * other one of the two that which `turn` drives. */
+void add_worker(struct rig *rig);
+void change_worker(struct rig *rig);
 
 /* For cmocka. The flow cache has 1,024 entries; rig_setup_with asks for others. */
 int rig_setup(void **state);
@@ -100,6 +109,9 @@ void forget_generation(struct generation_copy *old);
  * and UDP 443 of both VIPs. Published. */
 void publish_one_backend(struct rig *rig, uint8_t outer_family);
 
+/* The same, or what is there, with backend 1 of this mode on a link of 1,500 bytes. Published. */
+void use_mode(struct rig *rig, const struct wrap *wrap);
+
 /* Sending: `headroom` bytes in front of the frame; `split` puts what is behind that byte into a
  * second segment (0: one segment). */
 struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split);
@@ -108,8 +120,12 @@ void send_frame(struct rig *rig, const struct frame *frame);
 void send_from_kernel(const struct frame *frame);                /* by PUNT_PORT */
 void turn(struct rig *rig);                                      /* one turn of the worker's loop */
 bool receive(struct rig *rig, unsigned port, struct frame *out); /* what left by a port */
+struct rte_mbuf *take_mbuf(struct rig *rig, unsigned port);      /* the same as it is, or NULL */
 void take_all(struct rig *rig, unsigned port);                   /* the same, unseen */
 void advance(struct rig *rig, uint32_t ms); /* the clock; every bucket is aged once after it */
+
+/* Sends one frame that must leave, and returns it as it left. */
+struct frame exchange(struct rig *rig, const struct frame *in);
 
 /* Sends one frame and returns the backend that got it; 0 when none did. */
 uint16_t backend_of(struct rig *rig, const struct frame *frame);

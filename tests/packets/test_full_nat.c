@@ -478,7 +478,7 @@ static void errors(void **state)
         assert_frame("from a router", &out, &want);
     }
     drop(rig, "cut off", icmp_error("198.51.100.11", "198.51.100.64", 3, &sent, 22, 64),
-         HB_DROP_PROTOCOL);
+         HB_DROP_ICMP_TYPE);
 }
 
 /* With three workers every port of ours is 0 modulo 3, and an answer to another port is not ours:

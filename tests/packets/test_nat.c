@@ -263,7 +263,7 @@ static void errors(void **state)
     drop(
         rig, "an error in the padding",
         fix4(poke16(icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, 28, 64), IP4_LENGTH, 24)),
-        HB_DROP_ICMP_QUOTE);
+        HB_DROP_L4_HEADER);
     drop(rig, "an echo is the kernel's",
          icmp_error("198.51.100.11", "203.0.113.9", 8, &sent4, 28, 64), HB_DROP_NOT_VIP);
     rig->services = 0;

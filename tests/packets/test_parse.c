@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -79,14 +80,18 @@ static void fragments(void **state)
         {"DF", TCP4(.fragment = DF), SENT},
         {"reserved bit", TCP4(.fragment = 0x8000), SENT},
         {"reserved bit and DF", TCP4(.fragment = 0xc000), SENT},
-        {"MF", TCP4(.fragment = MF), DROP(FRAGMENT)},
-        {"offset 1", TCP4(.fragment = 1), DROP(FRAGMENT)},
-        {"offset 1 and MF", TCP4(.fragment = MF | 1), DROP(FRAGMENT)},
-        {"DF and MF", TCP4(.fragment = DF | MF), DROP(FRAGMENT)},
-        {"last offset", UDP4(.fragment = 0x1fff), DROP(FRAGMENT)},
-        {"IPv6 fragment header", UDP6(.chain = {44}, .chain_count = 1), DROP(FRAGMENT)},
-        {"IPv6 fragment header behind another", UDP6(.chain = {60, 44}, .chain_count = 2),
-         DROP(FRAGMENT)},
+        {"MF", IP4(1, .fragment = MF), DROP(FRAGMENT)},
+        {"offset 1", IP4(1, .fragment = 1), DROP(FRAGMENT)},
+        {"offset 1 and MF", IP4(1, .fragment = MF | 1), DROP(FRAGMENT)},
+        {"DF and MF", IP4(1, .fragment = DF | MF), DROP(FRAGMENT)},
+        {"reserved bit and offset 1", IP4(1, .fragment = 0x8001), DROP(FRAGMENT)},
+        {"IPv6 fragment header of a whole packet", UDP6(.chain = {44}, .chain_count = 1), SENT},
+        {"the same behind another header", UDP6(.chain = {60, 44}, .chain_count = 2), SENT},
+        {"with reserved bits", poke8(UDP6(.chain = {44}, .chain_count = 1), L4_OF_6 + 3, 6), SENT},
+        {"first IPv6 fragment of ICMPv6",
+         poke8(IP6(58, .chain = {44}, .chain_count = 1), L4_OF_6 + 3, 1), DROP(FRAGMENT)},
+        {"IPv6 fragment header cut short",
+         poke16(UDP6(.chain = {44}, .chain_count = 1), IP6_LENGTH, 7), DROP(IPV6_EXTENSION)},
         {"a fragment that is not for a VIP", TCP4(.fragment = MF, .destination = "198.51.100.10"),
          PUNT(NOT_VIP)},
         {"an IPv6 one", UDP6(.chain = {44}, .chain_count = 1, .destination = "2001:db8::1"),
@@ -231,6 +236,36 @@ static void martians(void **state)
     RUN(rows);
 }
 
+/* Sent to a link-layer group: every station of that link has it, and one answer is enough. */
+static void link_layer_groups(void **state)
+{
+    struct frame broadcast = TCP4(), multicast = TCP6(.tags = 1), ping = IP4(1);
+    struct frame foreign = UDP4(.destination = "198.51.100.10"), broken, out;
+    struct rig *rig = *state;
+
+    memset(broadcast.bytes, 0xff, 6);
+    memset(ping.bytes, 0xff, 6);
+    memset(foreign.bytes, 0xff, 6);
+    memcpy(multicast.bytes, (uint8_t[]){0x33, 0x33, 0, 0, 0, 1}, 6);
+    broken = poke16(broadcast, IP4_CHECKSUM, 1);
+    const struct row rows[] = {
+        {"IPv4 by broadcast", broadcast, DROP(BROADCAST)},
+        {"IPv6 by multicast, tagged", multicast, DROP(BROADCAST)},
+        {"a ping by broadcast", ping, DROP(BROADCAST)},
+        {"a broken one", broken, DROP(IPV4_CHECKSUM)},
+        {"one that is not for a VIP", foreign, PUNT(NOT_VIP)},
+    };
+    RUN(rows);
+    /* One among many that are read side by side. */
+    for (uint32_t i = 0; i < 24; i++)
+        send_frame(rig, i == 13 ? &broadcast : &(struct frame[]){TCP4()}[0]);
+    turn(rig);
+    for (uint32_t i = 0; i < 23; i++)
+        assert_true(receive(rig, PORT, &out));
+    assert_false(receive(rig, PORT, &out));
+    assert_int_equal(hb_counters_worker(rig->region, 0)->drops[HB_DROP_BROADCAST], 7);
+}
+
 /* BL-41: a stray packet to a VIP ends here, the kernel's traffic goes to the kernel, broken or not.
  */
 static void whose_packet_it_is(void **state)
@@ -240,9 +275,17 @@ static void whose_packet_it_is(void **state)
         {"RST to it", TCP4(.destination_port = 81, .flags = RST), DROP(NO_SERVICE)},
         {"the right port by the other protocol", UDP4(.destination_port = 80), DROP(NO_SERVICE)},
         {"IPv6 port without service", UDP6(.destination_port = 53), DROP(NO_SERVICE)},
-        {"ICMP to a VIP", IP4(1), DROP(PROTOCOL)},
-        {"ICMPv6 to a VIP", IP6(58), DROP(PROTOCOL)},
-        {"SCTP to a VIP", IP4(132), DROP(PROTOCOL)},
+        {"ICMP of a type that nobody has", IP4(1), DROP(ICMP_TYPE)},
+        {"ICMPv6 of such a type", IP6(58), DROP(ICMP_TYPE)},
+        {"ICMPv6 by IPv4", IP4(58), DROP(PROTOCOL)},
+        {"ICMP by IPv6", IP6(1), DROP(PROTOCOL)},
+        {"ICMP of 7 bytes", fix4(poke16(IP4(1), IP4_LENGTH, 27)), DROP(L4_HEADER)},
+        {"SCTP to a VIP", IP4(132, .payload = 4), DROP(NO_SERVICE)},
+        {"SCTP by IPv6", IP6(132, .payload = 4), DROP(NO_SERVICE)},
+        {"SCTP of 11 bytes", IP4(132, .payload = 3), DROP(L4_HEADER)},
+        {"UDP-Lite to a VIP", IP4(136), DROP(UDP_LITE)},
+        {"UDP-Lite by IPv6", IP6(136), DROP(UDP_LITE)},
+        {"ESP to a VIP", IP4(50), DROP(PROTOCOL)},
         {"ARP", build_arp(), PUNT(ETHERTYPE)},
         {"LLDP", poke16(build_arp(), ETHERTYPE, 0x88cc), PUNT(ETHERTYPE)},
         {"a length for an ethertype", poke16(build_arp(), ETHERTYPE, 46), PUNT(ETHERTYPE)},
@@ -345,19 +388,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(ordinary_packets),
-        TEST(ipv4_options),
-        TEST(options_are_not_hashed),
-        TEST(fragments),
-        TEST(time_to_live),
-        TEST(vlan_tags),
-        TEST(lying_lengths),
-        TEST(udp_lengths),
-        TEST(ipv6_extension_headers),
-        TEST(martians),
-        TEST(whose_packet_it_is),
-        TEST(frames_of_every_length),
-        TEST(packets_in_two_segments),
+        TEST(ordinary_packets),       TEST(ipv4_options),
+        TEST(options_are_not_hashed), TEST(fragments),
+        TEST(time_to_live),           TEST(vlan_tags),
+        TEST(lying_lengths),          TEST(udp_lengths),
+        TEST(ipv6_extension_headers), TEST(martians),
+        TEST(link_layer_groups),      TEST(whose_packet_it_is),
+        TEST(frames_of_every_length), TEST(packets_in_two_segments),
         TEST(checksum_offload),
     };
     int failed = rig_open();

@@ -49,7 +49,12 @@ struct hb_pool_config *add_pool(struct hb_config *config, const char *name)
     pool->algorithm = HB_ALGORITHM_MAGLEV;
     pool->table_size = 251;
     pool->forwarding = HB_FORWARDING_IPIP;
-    pool->health = (struct hb_health_config){HB_HEALTH_TCP, 80, 1000, 500, 2, 2};
+    pool->health = (struct hb_health_config){.type = HB_HEALTH_TCP,
+                                             .port = 80,
+                                             .interval_ms = 1000,
+                                             .timeout_ms = 500,
+                                             .rise = 2,
+                                             .fall = 2};
     return pool;
 }
 

@@ -436,13 +436,18 @@ static void test_example(void **state)
 {
     struct complaints complaints = {0};
     struct hb_config *config = hb_config_load(HB_EXAMPLE, keep_complaint, &complaints);
+    uint32_t types = 0;
 
     (void)state;
     print_complaints(&complaints);
     assert_non_null(config);
     assert_int_equal(complaints.count, 0);
-    assert_int_equal(config->pools_count, 5);
-    assert_int_equal(config->services_count, 7);
+    assert_int_equal(config->pools_count, 13);
+    assert_int_equal(config->services_count, 14);
+    for (uint32_t p = 0; p < config->pools_count; p++)
+        types |= 1u << config->pools[p].health.type;
+    assert_int_equal(types, 1u << HB_HEALTH_TCP | 1u << HB_HEALTH_HTTPS | 1u << HB_HEALTH_UDP |
+                                1u << HB_HEALTH_ICMP | 1u << HB_HEALTH_GRPC | 1u << HB_HEALTH_EXEC);
     hb_config_free(config);
 }
 

@@ -79,7 +79,7 @@ static const struct row tunnel_rows[] = {
      "t:2: tunnel.source: expected the unicast address of a host or a service, but 127.0.0.1 is loopback "
      "(127.0.0.0/8)"},
     {1, "seed: 0123456789abcdef\ntunnel: 198.51.100.10",
-     "t:2: tunnel: expected a mapping of source and source6"},
+     "t:2: tunnel: expected a mapping of source, source6, source_prefix and source_prefix6"},
 };
 
 #define PRIME_EXPECTED "t:4: pools[0].table_size: expected a prime from 7 to 5000011, such as 65537, found "
@@ -157,6 +157,12 @@ static const struct row port_rows[] = {
 #define TIME_EXPECTED   "t:5: pools[0].health.interval: expected a time from 10ms to 60m, such as 500ms or " \
                         "1s, found "
 
+#define HEALTH(text)    "    health: { type: " text " }"
+#define STATUS_EXPECTED "t:5: pools[0].health.status: expected up to 8 HTTP status codes or ranges such as 200 or " \
+                        "200-299,404, found "
+#define UNUSED(key, type) "t:5: pools[0].health." key ": type " type " has no use for it; remove it or choose " \
+                          "another type"
+
 static const struct row health_rows[] = {
     {5, TIME("1s"), NULL},
     {5, TIME("501ms"), NULL},
@@ -180,9 +186,83 @@ static const struct row health_rows[] = {
      "t:5: pools[0].health.fall: expected a count from 1 to 1000, found \"1001\""},
     {5, "    health: { port: 65536 }",
      "t:5: pools[0].health.port: expected a port from 1 to 65535, found \"65536\""},
-    {5, "    health: { type: http }",
-     "t:5: pools[0].health.type: \"http\" is not available in this version; expected tcp or none"},
-    {5, "    health: { type: ping }", "t:5: pools[0].health.type: expected tcp or none, found \"ping\""},
+    {5, "    health: { type: ping }", "t:5: pools[0].health.type: expected tcp, http, https, udp, icmp, grpc, "
+     "exec or none, found \"ping\""},
+    {5, HEALTH("http"), NULL},
+    {5, HEALTH("http, path: \"/up?x=1\", host: www.example.org, status: 200, body: ok"), NULL},
+    {5, HEALTH("https, status: \"200-299,404\", verify: false, ca: /etc/ssl/own.pem"), NULL},
+    {5, HEALTH("udp, port: 53, send: \"hex:00 01ff\", expect: pong"), NULL},
+    {5, HEALTH("icmp, via: tunnel"), NULL},
+    {5, HEALTH("grpc, grpc_service: shop.Cart"), NULL},
+    {5, HEALTH("exec, command: /bin/true --fast"), NULL},
+    {5, HEALTH("tcp, via: tunnel, vip: 192.0.2.10, jitter: 500ms"), NULL},
+    {5, HEALTH("tcp, damping: { enabled: false }"), NULL},
+    {5, HEALTH("tcp, damping: { half_life: 30s, suppress: 5.5, reuse: 0.5, max_hold: 10m }"), NULL},
+    {5, HEALTH("http, path: up"),
+     "t:5: pools[0].health.path: expected a path of 1 to 255 visible characters that begins with /, found \"up\""},
+    {5, HEALTH("http, path: \"/a b\""),
+     "t:5: pools[0].health.path: expected a path of 1 to 255 visible characters that begins with /, found \"/a b\""},
+    {5, HEALTH("http, host: \"www:80\""),
+     "t:5: pools[0].health.host: expected a host name without port, found \"www:80\""},
+    {5, HEALTH("http, status: 99"), STATUS_EXPECTED "\"99\""},
+    {5, HEALTH("http, status: 600"), STATUS_EXPECTED "\"600\""},
+    {5, HEALTH("http, status: 299-200"), STATUS_EXPECTED "\"299-200\""},
+    {5, HEALTH("http, status: \"200,\""), STATUS_EXPECTED "\"200,\""},
+    {5, HEALTH("http, status: 2xx"), STATUS_EXPECTED "\"2xx\""},
+    {5, HEALTH("http, status: \"200 \""), STATUS_EXPECTED "\"200 \""},
+    {5, HEALTH("http, status: [200]"), STATUS_EXPECTED "a list"},
+    {5, HEALTH("http, status: \"200,201,202,203,204,205,206,207,208\""),
+     STATUS_EXPECTED "\"200,201,202,203,204,205,206,207,208\""},
+    {5, HEALTH("http, body: \"\""),
+     "t:5: pools[0].health.body: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"\""},
+    {5, HEALTH("udp, expect: a, send: \"hex:0\""),
+     "t:5: pools[0].health.send: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"hex:0\""},
+    {5, HEALTH("udp, expect: a, send: \"hex:\""),
+     "t:5: pools[0].health.send: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"hex:\""},
+    {5, HEALTH("udp, expect: \"hex:0g\", send: a"),
+     "t:5: pools[0].health.expect: expected 1 to 254 characters, or \"hex:\" and pairs of hexadecimal digits, "
+     "found \"hex:0g\""},
+    {5, HEALTH("udp, expect: a"),
+     "t:5: pools[0].health: \"send\" is missing; expected the bytes to send, 1 to 254 characters, or \"hex:\" and "
+     "pairs of hexadecimal digits"},
+    {5, HEALTH("exec"),
+     "t:5: pools[0].health: \"command\" is missing; expected the absolute path of a program and its arguments"},
+    {5, HEALTH("exec, command: true"),
+     "t:5: pools[0].health.command: expected the absolute path of a program and its arguments, 511 characters at "
+     "most, found \"true\""},
+    {5, HEALTH("https, verify: 1"), "t:5: pools[0].health.verify: expected true or false, found \"1\""},
+    {5, HEALTH("https, ca: own.pem"),
+     "t:5: pools[0].health.ca: expected the absolute path of a file with certificates (PEM), found \"own.pem\""},
+    {5, HEALTH("grpc, grpc_service: \"a b\""),
+     "t:5: pools[0].health.grpc_service: expected the name of a gRPC service, such as shop.Cart, found \"a b\""},
+    {5, HEALTH("tcp, path: /"), UNUSED("path", "tcp")},
+    {5, HEALTH("http, verify: true"), UNUSED("verify", "http")},
+    {5, HEALTH("http, send: a"), UNUSED("send", "http")},
+    {5, HEALTH("icmp, port: 80"), UNUSED("port", "icmp")},
+    {5, HEALTH("exec, command: /bin/true, via: direct"), UNUSED("via", "exec")},
+    {5, HEALTH("none, command: /bin/true"), UNUSED("command", "none")},
+    {5, HEALTH("tcp, via: tunel"), "t:5: pools[0].health.via: expected direct or tunnel, found \"tunel\""},
+    {5, HEALTH("tcp, vip: 192.0.2.10"),
+     "t:5: pools[0].health.vip: only a check through the tunnel goes to a VIP; add \"via: tunnel\" or remove it"},
+    {5, HEALTH("tcp, via: tunnel, vip: 192.0.2.11"),
+     "t:5: pools[0].health.vip: expected the VIP of a service that uses this pool, but 192.0.2.11 is none"},
+    {5, HEALTH("tcp, jitter: 501ms"),
+     "t:5: pools[0].health: the jitter (501 ms) must be at most half the interval (1000 ms)"},
+    {5, HEALTH("tcp, jitter: 5"),
+     "t:5: pools[0].health.jitter: expected a time from 0ms to 30m, such as 100ms, found \"5\"; add a unit: ms, s, m "
+     "or h"},
+    {5, HEALTH("tcp, damping: off"),
+     "t:5: pools[0].health.damping: expected a mapping such as { half_life: 1m, suppress: 3, reuse: 1 }, or "
+     "{ enabled: false }"},
+    {5, HEALTH("tcp, damping: { suppress: 1 }"),
+     "t:5: pools[0].health.damping.suppress: expected a number of falls from 1.1 to 1000, such as 3, found \"1\""},
+    {5, HEALTH("tcp, damping: { reuse: 3 }"),
+     "t:5: pools[0].health.damping: \"reuse\" must be less than \"suppress\""},
+    {5, HEALTH("tcp, damping: { halflife: 1m }"),
+     "t:5: pools[0].health.damping: unknown key \"halflife\"; did you mean \"half_life\"?"},
     {5, "    health: { timeout: 1s }",
      "t:5: pools[0].health: the timeout (1000 ms) must be less than the interval (1000 ms)"},
     {5, "    health: { interval: 400ms }",
@@ -198,16 +278,42 @@ static const struct row pool_rows[] = {
     {3, "  - name: web\n    algorithm: rendezvous", NULL},
     {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, ring, rendezvous, "
      "jump or modulo, found \"Maglev\""},
-    {3, "  - name: web\n    forwarding: gue",
-     "t:4: pools[0].forwarding: \"gue\" is not available in this version; expected ipip, nat or full_nat"},
-    {3, "  - name: web\n    forwarding: l3dsr",
-     "t:4: pools[0].forwarding: \"l3dsr\" is not available in this version; expected ipip, nat or full_nat"},
-    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, nat or full_nat, "
-     "found \"ipop\""},
+    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, gue, gre, vxlan, l2, "
+     "l3dsr, nat or full_nat, found \"ipop\""},
 };
 
 #define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
-                  "bounded_load, forwarding, nat, health, failure, slow_start and backends"
+                  "bounded_load, forwarding, gue, vxlan, l3dsr, fragment, nat, health, failure, slow_start and backends"
+
+static const struct row policy_rows[] = {
+    {4, "    failure: { below: some }",
+     "t:4: pools[0].failure.below: expected rest, all, backup or close, found \"some\""},
+    {4, "    failure: { minimum: 0 }",
+     "t:4: pools[0].failure.minimum: expected a whole number from 1 to 65535, found \"0\""},
+    {4, "    failure: { minimum: 9 }",
+     "t:4: pools[0].failure.minimum: 9, but the pool has 1 backends; lower it"},
+    {4, "    failure: { panic: 1.5 }",
+     "t:4: pools[0].failure.panic: expected a number from 0 to 1, such as 0.5 for half of the "
+     "backends, found \"1.5\""},
+    {4, "    failure: { panic: 50% }",
+     "t:4: pools[0].failure.panic: expected a number from 0 to 1, such as 0.5 for half of the "
+     "backends, found \"50%\"; write 25 % as 0.25"},
+    {4, "    failure: { below: backup }",
+     "t:4: pools[0].failure.below: \"backup\", but no backup pool is named; add \"backup: POOL\""},
+    {4, "    failure: { below: backup, backup: nowhere }",
+     "t:4: pools[0].failure.backup: no pool is named \"nowhere\"; name one of those under "
+     "\"pools\""},
+    {4, "    failure: { below: backup, backup: web }",
+     "t:4: pools[0].failure.backup: a pool cannot be its own backup; name another one"},
+    {4, "    slow_start: 100ms",
+     "t:4: pools[0].slow_start: expected a time from 1s to 60m, such as 60s, found \"100ms\""},
+    {2, "maintenance: { on_withdraw: \"\" }\npools:",
+     "t:2: maintenance.on_withdraw: expected a shell command of at most 255 characters, found "
+     "\"\""},
+    {2, "maintenance: { on_announce: \"a\\nb\" }\npools:",
+     "t:2: maintenance.on_announce: expected a shell command of at most 255 characters, found "
+     "\"a?b\"; it must be one line"},
+};
 
 static const struct row key_rows[] = {
     {4, "    tablesize: 251", "t:4: pools[0]: unknown key \"tablesize\"; did you mean \"table_size\"?"},
@@ -513,6 +619,7 @@ ROWS_TEST(test_bl86_port, port_rows)
 ROWS_TEST(test_health, health_rows)
 ROWS_TEST(test_pool, pool_rows)
 ROWS_TEST(test_keys, key_rows)
+ROWS_TEST(test_policies, policy_rows)
 ROWS_TEST(test_names, name_rows)
 ROWS_TEST(test_addresses, address_rows)
 ROWS_TEST(test_syntax, syntax_rows)
@@ -621,6 +728,7 @@ int main(void)
         cmocka_unit_test(test_health),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_policies),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_syntax),

@@ -227,6 +227,43 @@ static void test_weight_is_taken_back(void **state)
     scene->control->options.state = scene->state;
 }
 
+/* Maintenance is remembered, its command runs once the state has begun, and a failure is told. */
+static void test_maintenance(void **state)
+{
+    static const char extra[] = "maintenance: { on_withdraw: \"exit 7\", quiet: 5 }\n";
+    struct scene *scene = *state;
+    char config[2048];
+    json_t *json;
+
+    snprintf(config, sizeof(config), "%s%s", good_config, extra);
+    write_config(scene, config, strlen(config));
+    start_serving(scene);
+    json_decref(request(scene, "POST", "/v1/reload", 200));
+    json_decref(request(scene, "POST", "/v1/maintenance", 400));
+    json_decref(request(scene, "POST", "/v1/maintenance?state=maybe", 400));
+    json = request(scene, "POST", "/v1/maintenance?state=on", 200);
+    assert_string_equal(json_string_value(json_object_get(json, "state")), "withdrawn");
+    assert_false(json_is_true(json_object_get(json, "safe")));
+    json_decref(json);
+    for (int i = 0; i < 5000 && scene->control->maintenance.hook != HB_HOOK_FAILED; i++)
+        fake_turn(&scene->fake);
+    json = request(scene, "GET", "/v1/status", 200);
+    assert_string_equal(
+        json_string_value(json_object_get(
+            json_object_get(json_object_get(json, "maintenance"), "command"), "problem")),
+        "exit status 7");
+    json_decref(json);
+    restart_control(scene);
+    assert_true(scene->control->maintenance.withdrawn);
+    scene->control->options.state = "/nonexistent/state";
+    json_decref(request(scene, "POST", "/v1/maintenance?state=off", 500));
+    assert_true(scene->control->maintenance.withdrawn);
+    scene->control->options.state = scene->state;
+    json = request(scene, "POST", "/v1/maintenance?state=off", 200);
+    assert_string_equal(json_string_value(json_object_get(json, "state")), "announced");
+    json_decref(json);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_stage, clear_stage)
 
 int main(void)
@@ -238,6 +275,7 @@ int main(void)
         CASE(test_a_drain_outlives_control),
         CASE(test_weights_outlive_control),
         CASE(test_weight_is_taken_back),
+        CASE(test_maintenance),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

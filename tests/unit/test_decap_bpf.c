@@ -46,7 +46,9 @@ static int map_fd(const char *name)
 
 static void set_address(const char *map_name, const char *text)
 {
-    struct hb_decap_address key = {.family = strchr(text, ':') ? 6 : 4};
+    struct hb_decap_prefix key = {.family = strchr(text, ':') ? 6 : 4};
+
+    key.bits = key.family == 4 ? 8 + 32 : 8 + 128;
 
     if (inet_pton(key.family == 4 ? AF_INET : AF_INET6, text, key.bytes) != 1)
         abort();
@@ -478,5 +480,8 @@ int main(void)
     set_address(HB_DECAP_SOURCE_MAP, BALANCER6);
     set_address(HB_DECAP_VIP_MAP, VIP4);
     set_address(HB_DECAP_VIP_MAP, VIP6);
+    if (bpf_map_update_elem(map_fd(HB_DECAP_SETTINGS_MAP), &(uint32_t){0},
+                            &(struct hb_decap_settings){.tunnels = HB_DECAP_TUNNEL_ALL}, BPF_ANY))
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,10 +30,11 @@
 
 #define DEADLINE_MS 5000
 
-static struct hb_decap_address address_of(const char *text)
+static struct hb_decap_prefix address_of(const char *text)
 {
-    struct hb_decap_address address = {.family = strchr(text, ':') ? 6 : 4};
+    struct hb_decap_prefix address = {.family = strchr(text, ':') ? 6 : 4};
 
+    address.bits = address.family == 4 ? 8 + 32 : 8 + 128;
     if (inet_pton(address.family == 4 ? AF_INET : AF_INET6, text, address.bytes) != 1)
         abort();
     return address;
@@ -43,25 +44,27 @@ static struct hb_decap_address address_of(const char *text)
 static struct hb_decap_outcome attach(const char *vip, const char *other_vip,
                                       enum hb_decap_wish wish)
 {
-    struct hb_decap_address vips[2] = {address_of(vip), address_of(other_vip ? other_vip : vip)};
-    struct hb_decap_address sources[2] = {address_of(BALANCER4), address_of(BALANCER6)};
-    struct hb_decap_addresses vip_list = {vips, other_vip ? 2 : 1}, source_list = {sources, 2};
+    struct hb_decap_prefix vips[2] = {address_of(vip), address_of(other_vip ? other_vip : vip)};
+    struct hb_decap_prefix sources[2] = {address_of(BALANCER4), address_of(BALANCER6)};
+    struct hb_decap_wanted wanted = {.vips = {vips, other_vip ? 2 : 1},
+                                     .sources = {sources, 2},
+                                     .settings = {.tunnels = HB_DECAP_TUNNEL_ALL}};
     struct hb_decap_outcome outcome;
     char problem[HB_XDP_TEXT_SIZE] = "";
 
-    if (hb_decap_attach("hbt0", &vip_list, &source_list, wish, &outcome, problem))
+    if (hb_decap_attach("hbt0", &wanted, wish, &outcome, problem))
         fail_msg("attach: %s", problem);
     return outcome;
 }
 
 static int fail_to_attach(const char *ifname, enum hb_decap_wish wish, char *problem)
 {
-    struct hb_decap_address one = address_of(VIP4);
-    struct hb_decap_addresses list = {&one, 1};
+    struct hb_decap_prefix one = address_of(VIP4);
+    struct hb_decap_wanted wanted = {.vips = {&one, 1}, .sources = {&one, 1}};
     struct hb_decap_outcome outcome;
 
     problem[0] = 0;
-    return hb_decap_attach(ifname, &list, &list, wish, &outcome, problem);
+    return hb_decap_attach(ifname, &wanted, wish, &outcome, problem);
 }
 
 static struct hb_decap_status read_status(void)
@@ -74,9 +77,9 @@ static struct hb_decap_status read_status(void)
     return status;
 }
 
-static void check_list(const struct hb_decap_addresses *list, const char *first, const char *second)
+static void check_list(const struct hb_decap_prefixes *list, const char *first, const char *second)
 {
-    struct hb_decap_address want = address_of(first);
+    struct hb_decap_prefix want = address_of(first);
 
     assert_int_equal(list->count, second ? 2 : 1);
     assert_memory_equal(&list->list[0], &want, sizeof(want));
@@ -121,14 +124,14 @@ static void test_attach_update_detach(void **state)
     status = read_status();
     id = status.program_id;
     assert_int_equal(status.mode, HB_XDP_NATIVE);
-    check_list(&status.vips, VIP4, NULL);
-    check_list(&status.sources, BALANCER4, BALANCER6);
+    check_list(&status.now.vips, VIP4, NULL);
+    check_list(&status.now.sources, BALANCER4, BALANCER6);
     hb_decap_status_free(&status);
 
     assert_int_equal(attach(VIP6, "192.0.2.99", HB_DECAP_ANY_MODE).change, HB_DECAP_UPDATED);
     status = read_status();
     assert_int_equal(status.program_id, id);
-    check_list(&status.vips, "192.0.2.99", VIP6);
+    check_list(&status.now.vips, "192.0.2.99", VIP6);
     hb_decap_status_free(&status);
 
     assert_int_equal(hb_decap_detach("hbt0", problem), 1);
@@ -151,15 +154,15 @@ static void test_generic_mode_is_had_and_told(void **state)
 /* BL-110: no silent fallback. The loopback device has no native XDP. */
 static void test_fallback_is_explained(void **state)
 {
-    struct hb_decap_address one = address_of(VIP4);
-    struct hb_decap_addresses list = {&one, 1};
+    struct hb_decap_prefix one = address_of(VIP4);
+    struct hb_decap_wanted wanted = {.vips = {&one, 1}, .sources = {&one, 1}};
     struct hb_decap_outcome outcome;
     char problem[HB_XDP_TEXT_SIZE];
 
     (void)state;
     assert_int_equal(fail_to_attach("lo", HB_DECAP_NATIVE_ONLY, problem), -EOPNOTSUPP);
     assert_non_null(strstr(problem, "the driver of lo has no native XDP"));
-    assert_int_equal(hb_decap_attach("lo", &list, &list, HB_DECAP_ANY_MODE, &outcome, problem), 0);
+    assert_int_equal(hb_decap_attach("lo", &wanted, HB_DECAP_ANY_MODE, &outcome, problem), 0);
     assert_int_equal(outcome.mode, HB_XDP_GENERIC);
     assert_non_null(strstr(outcome.note, "the driver of lo has no native XDP"));
     assert_int_equal(hb_decap_detach("lo", problem), 1);
@@ -221,7 +224,7 @@ static void test_other_version_is_exchanged(void **state)
     assert_non_null(strstr(problem, "another version"));
     assert_int_equal(attach(VIP4, NULL, HB_DECAP_ANY_MODE).change, HB_DECAP_REPLACED);
     status = read_status();
-    check_list(&status.vips, VIP4, NULL);
+    check_list(&status.now.vips, VIP4, NULL);
     hb_decap_status_free(&status);
     assert_int_equal(hb_decap_detach("hbt0", problem), 1);
     close(fd);
@@ -246,7 +249,7 @@ struct watch {
 static void *watch_vip(void *argument)
 {
     struct watch *watch = argument;
-    struct hb_decap_address vip = address_of(VIP4);
+    struct hb_decap_prefix vip = address_of(VIP4);
     uint8_t value;
 
     while (!atomic_load(&watch->stop)) {

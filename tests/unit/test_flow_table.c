@@ -669,10 +669,33 @@ static void agrees_with_the_model_when_hashes_collide(void **state)
     walk_beside_model(0xf8000000);
 }
 
+/* Taken out: not found, not counted, its place free for another. */
+static void one_is_removed(void **state)
+{
+    struct hb_flow_table *table = make_table(64);
+    struct hb_flow_value displaced;
+
+    (void)state;
+    for (uint32_t n = 1; n <= 64; n++)
+        assert_int_equal(insert_client(table, n, HB_FLOW_TCP_ESTABLISHED, 0, &displaced),
+                         HB_FLOW_ADDED);
+    assert_int_equal(insert_client(table, 65, HB_FLOW_TCP_ESTABLISHED, 0, &displaced),
+                     HB_FLOW_FULL);
+    hb_flow_table_remove(table, find_client(table, 7, 0));
+    assert_int_equal(find_client(table, 7, 0), HB_FLOW_NONE);
+    assert_int_equal(hb_flow_table_used(table), 63);
+    for (uint32_t n = 1; n <= 64; n++)
+        assert_int_equal(find_client(table, n, 0) != HB_FLOW_NONE, n != 7);
+    assert_int_equal(insert_client(table, 65, HB_FLOW_TCP_ESTABLISHED, 0, &displaced),
+                     HB_FLOW_ADDED);
+    free(table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_what_was_inserted),
+        cmocka_unit_test(one_is_removed),
         cmocka_unit_test(every_state_has_its_time),
         cmocka_unit_test(an_older_clock_is_no_time_at_all),
         cmocka_unit_test(probation_makes_way_oldest_first),

@@ -90,6 +90,7 @@ static void everything_arrives_on_every_node(void **state)
     plan.backend[3].use = HB_BACKEND_DRAINING;
     plan.service[1].id = 12;
     plan.pool[1].bounded_load = 256;
+    plan.service[1].mss_max = 1400;
     plan.backend[2].weight = 65535;
     plan.backend[3].weight = 0;
     built = build(&plan, store, &memory);
@@ -102,6 +103,8 @@ static void everything_arrives_on_every_node(void **state)
         assert_int_equal(g->services_count, 2);
         assert_int_equal(g->services[1].id, 12);
         assert_int_equal(g->services[1].pool, 1);
+        assert_int_equal(g->mss_max[0], 0);
+        assert_int_equal(g->mss_max[1], 1400);
         assert_int_equal(g->pools[0].slots, 13);
         assert_int_equal(g->pools[1].owner[1], 900);
         assert_int_equal(g->pools[0].bounded_load, 0);

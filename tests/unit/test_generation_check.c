@@ -348,10 +348,31 @@ static void bad_settings_are_refused(void **state)
     (void)state;
     s = build_example(), s.header->settings.echo = HB_ECHOS;
     expect(&s, HB_REJECT_SETTINGS, 0, &s.header->settings.echo, "echo 3");
+    s = build_example(), s.header->settings.icmp_source4[0] = 224;
+    expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.icmp_source4, "224.0.0.0");
+    s = build_example(), s.header->settings.icmp_source4[0] = 127;
+    expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.icmp_source4, "127.0.0.0");
+    s = build_example(), s.header->settings.icmp_source4[3] = 1;
+    expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.icmp_source4, "0.0.0.1");
+    s = build_example(), s.header->settings.icmp_source6[0] = 0xff;
+    expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.icmp_source6, "group");
+    s = build_example(), s.header->settings.icmp_source6[15] = 1;
+    expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.icmp_source6, "loopback");
     s = build_example(), s.header->settings.to_clients[1].size = 15;
     expect(&s, HB_REJECT_SETTINGS, 1, &s.header->settings.to_clients[1].size, "15 bytes");
     s = build_example(), s.header->settings.reserved64[2] = 1;
     expect(&s, HB_REJECT_SETTINGS, 0, s.header->settings.reserved, "reserved");
+}
+
+static void a_bad_mss_is_refused(void **state)
+{
+    struct subject s;
+
+    (void)state;
+    s = build_example(), s.services[0].mss_max = 87;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].mss_max, "MSS 87");
+    s = build_example(), s.services[0].protocol = HB_PROTOCOL_UDP, s.services[0].mss_max = 1400;
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].mss_max, "MSS 1400");
 }
 
 static void features_that_are_not_there_are_refused(void **state)
@@ -370,7 +391,7 @@ static void features_that_are_not_there_are_refused(void **state)
     s = build_example(), s.services[0].prefix_list = 9;
     expect(&s, HB_REJECT_PREFIX, 0, &s.services[0].prefix_list, "list 9");
     s = build_example(), s.services[0].flows_max = 1;
-    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].mss_max, "limit");
+    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].new_flows_rate, "limit");
 }
 
 static void bad_backends_are_refused(void **state)
@@ -417,7 +438,8 @@ static void bad_rewrites_are_refused(void **state)
     EXPECT_REWRITE(0, rewrite->l2_size = 200, "200 bytes of layer 2");
     EXPECT_REWRITE(0, (rewrite->l2_size = 18, rewrite->size = 38), "no VLAN tag");
     EXPECT_REWRITE(0, rewrite->family = HB_FAMILY_IPV6, "outer family 6");
-    EXPECT_REWRITE(0, rewrite->forwarding = 2, "forwarding 2");
+    EXPECT_REWRITE(0, rewrite->forwarding = 2, "34 bytes, must be 46 for IPv4");
+    EXPECT_REWRITE(0, rewrite->forwarding = 99, "forwarding 99");
     EXPECT_REWRITE(0, rewrite->port = 1, "port 1 is not a port");
     EXPECT_REWRITE(0, rewrite->inner_max = 0, "inner_max 0");
     EXPECT_REWRITE(1, rewrite->inner_max = 65500, "inner_max 65500");
@@ -720,6 +742,7 @@ int main(void)
         cmocka_unit_test(duplicate_services_are_refused),
         cmocka_unit_test(wrong_pool_indexes_are_refused),
         cmocka_unit_test(bad_settings_are_refused),
+        cmocka_unit_test(a_bad_mss_is_refused),
         cmocka_unit_test(features_that_are_not_there_are_refused),
         cmocka_unit_test(bad_backends_are_refused),
         cmocka_unit_test(bad_rewrites_are_refused),

@@ -38,6 +38,8 @@ struct probed {
     uint32_t reasons[HB_PROBE_LOCAL_ERROR + 1];
     struct hb_probe_result last;
     uint64_t starts_ms[STARTS_MAX];
+    uint64_t planned_us[STARTS_MAX]; /* give or take a millisecond */
+    struct hb_health_config config;
     struct probed *removes; /* another target to remove at the first result */
 };
 
@@ -74,8 +76,10 @@ static void on_result(void *context, const struct hb_probe_result *result)
     struct probed *probed = context;
 
     assert_int_equal(result->success, result->reason == HB_PROBE_OK);
-    if (probed->results < STARTS_MAX)
+    if (probed->results < STARTS_MAX) {
         probed->starts_ms[probed->results] = result->started_ms;
+        probed->planned_us[probed->results] = result->started_ms * 1000 + 999 - result->late_us;
+    }
     probed->results++;
     probed->reasons[result->reason]++;
     probed->last = *result;
@@ -103,13 +107,13 @@ static void wait_for_results(struct probed *probed, uint32_t count)
 static void probe(struct bench *bench, struct probed *probed, const char *address, uint16_t port,
                   uint32_t interval_ms, uint32_t timeout_ms)
 {
-    struct hb_health_config config = {
-        .type = HB_HEALTH_TCP, .port = port, .interval_ms = interval_ms, .timeout_ms = timeout_ms};
     struct hb_address to = address_of(address);
 
     memset(probed, 0, sizeof(*probed));
     probed->bench = bench;
-    probed->target = hb_health_add(bench->health, &to, &config, on_result, probed);
+    probed->config = (struct hb_health_config){
+        .type = HB_HEALTH_TCP, .port = port, .interval_ms = interval_ms, .timeout_ms = timeout_ms};
+    probed->target = hb_health_add(bench->health, &to, &probed->config, NULL, on_result, probed);
     assert_non_null(probed->target);
     assert_int_equal(probed->results, 0);
 }
@@ -307,18 +311,19 @@ static void test_bad_configuration(void **state)
     struct hb_address address = address_of("127.0.0.1");
     struct hb_health_config config = {.type = HB_HEALTH_NONE, .port = 80, .interval_ms = 1000};
 
-    assert_null(hb_health_add(bench->health, &address, &config, on_result, NULL));
+    assert_null(hb_health_add(bench->health, &address, &config, NULL, on_result, NULL));
     assert_int_equal(errno, EINVAL);
     config.type = HB_HEALTH_TCP;
     config.port = 0;
-    assert_null(hb_health_add(bench->health, &address, &config, on_result, NULL));
+    assert_null(hb_health_add(bench->health, &address, &config, NULL, on_result, NULL));
     assert_int_equal(errno, EINVAL);
 }
 
 /* --- The checker alone --- */
 
-static void on_check_done(void *context, enum hb_probe_reason reason)
+static void on_check_done(void *context, enum hb_probe_reason reason, const char *detail)
 {
+    (void)detail;
     *(int *)context = (int)reason;
 }
 
@@ -329,11 +334,18 @@ static void test_answer_counts_after_a_stall(void **state)
     struct bench *bench = *state;
     struct hb_health_config config = {.type = HB_HEALTH_TCP, .timeout_ms = 10};
     struct hb_address address = address_of("127.0.0.1");
+    struct hb_check_way way = {.to = address};
+    const char *detail = NULL;
     struct hb_check *check;
     int server = serve_port(&config.port), reason = -1;
 
-    check = hb_checker_tcp.create(bench->base, &address, &config, on_check_done, &reason);
-    hb_checker_tcp.begin(check);
+    check = hb_checker_tcp.create(&(struct hb_check_setup){.base = bench->base,
+                                                           .config = &config,
+                                                           .way = &way,
+                                                           .address = &address,
+                                                           .done = on_check_done,
+                                                           .context = &reason});
+    assert_int_equal(hb_checker_tcp.begin(check, &detail), HB_PROBE_UNDER_WAY);
     nanosleep(&stall, NULL);
     assert_int_equal(reason, -1);
     event_base_dispatch(bench->base); /* returns when nothing is pending any more */
@@ -364,7 +376,7 @@ static void test_removed_under_way(void **state)
 
     open_silent_port(&silent, &config.port);
     /* Added first it starts first; so it is under way when the other one has its first result. */
-    target = hb_health_add(bench->health, &address, &config, on_forbidden_result, NULL);
+    target = hb_health_add(bench->health, &address, &config, NULL, on_forbidden_result, NULL);
     probe(bench, &other, "127.0.0.1", port, 100, 80);
     wait_for_results(&other, 1);
     hb_health_remove(target);
@@ -439,6 +451,145 @@ static void test_many(void **state)
     close(server);
 }
 
+/* ---- BL-96: two thousand targets, one of which swallows every SYN ---- */
+
+#define CROWD         2000
+#define CROWD_RESULTS 3
+
+struct crowd {
+    struct bench *bench;
+    struct hb_health_target *target[CROWD];
+    uint32_t results[CROWD];
+    uint32_t failures;
+    uint32_t complete;    /* targets with all their results */
+    uint32_t planned[10]; /* second starts, by tenth of the interval */
+    uint32_t latest_us;
+};
+
+struct crowd_member {
+    struct crowd *crowd;
+    uint32_t number;
+};
+
+static void on_crowd_result(void *context, const struct hb_probe_result *result)
+{
+    struct crowd_member *member = context;
+    struct crowd *crowd = member->crowd;
+    uint32_t count = ++crowd->results[member->number];
+
+    crowd->failures += !result->success;
+    if (count == 2)
+        crowd->planned[(result->started_ms * 1000 - result->late_us) / 100000 % 10]++;
+    if (result->late_us > crowd->latest_us)
+        crowd->latest_us = result->late_us;
+    crowd->complete += count == CROWD_RESULTS;
+    if (crowd->complete == CROWD)
+        event_base_loopbreak(crowd->bench->base);
+}
+
+static void on_connection(evutil_socket_t listener, short what, void *context)
+{
+    int fd;
+
+    (void)what;
+    (void)context;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        close(fd);
+}
+
+/* Connections to or from a port that wait for 2 MSL (state 06 of /proc/net/tcp). */
+static unsigned count_time_wait(uint16_t port)
+{
+    FILE *file = fopen("/proc/net/tcp", "re");
+    char line[256];
+    unsigned count = 0, local, remote, state;
+
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file) != NULL)
+        count += sscanf(line, " %*d: %*8x:%x %*8x:%x %x", &local, &remote, &state) == 3 &&
+                 (local == port || remote == port) && state == 6;
+    fclose(file);
+    return count;
+}
+
+static void test_a_crowd(void **state)
+{
+    static const struct timeval limit = {.tv_sec = 60};
+    struct bench *bench = *state;
+    struct crowd *crowd = calloc(1, sizeof(*crowd));
+    struct crowd_member *members = calloc(CROWD, sizeof(*members));
+    struct hb_health_config config = {
+        .type = HB_HEALTH_TCP, .interval_ms = 1000, .timeout_ms = 990};
+    struct hb_address address = address_of("127.0.0.1");
+    struct event *timer = evtimer_new(bench->base, on_limit, NULL), *accepting;
+    uint32_t most = 0, least = UINT32_MAX;
+    struct silent_port silent;
+    struct probed stuck;
+    uint16_t silent_port;
+    int server = serve_port(&config.port);
+
+    open_silent_port(&silent, &silent_port);
+    evutil_make_socket_nonblocking(server);
+    accepting = event_new(bench->base, server, EV_READ | EV_PERSIST, on_connection, NULL);
+    event_add(accepting, NULL);
+    crowd->bench = bench;
+    probe(bench, &stuck, "127.0.0.1", silent_port, 1000, 990);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        members[i] = (struct crowd_member){crowd, i};
+        crowd->target[i] =
+            hb_health_add(bench->health, &address, &config, NULL, on_crowd_result, &members[i]);
+        assert_non_null(crowd->target[i]);
+    }
+    evtimer_add(timer, &limit);
+    event_base_dispatch(bench->base);
+    for (int i = 0; i < 10; i++) {
+        most = crowd->planned[i] > most ? crowd->planned[i] : most;
+        least = crowd->planned[i] < least ? crowd->planned[i] : least;
+    }
+    print_message("starts a tenth of the interval: %u to %u; the latest was %u ms late\n", least,
+                  most, crowd->latest_us / 1000);
+    assert_int_equal(crowd->complete, CROWD);
+    assert_int_equal(crowd->failures, 0);
+    assert_true(most <= 2 * least);
+    assert_int_equal(stuck.reasons[HB_PROBE_OK], 0);
+    assert_int_equal(count_time_wait(config.port), 0);
+    for (uint32_t i = 0; i < CROWD; i++)
+        hb_health_remove(crowd->target[i]);
+    hb_health_remove(stuck.target);
+    event_free(accepting);
+    event_free(timer);
+    close_silent_port(&silent);
+    close(server);
+    free(members);
+    free(crowd);
+}
+
+/* BL-84: jitter moves each start by another part of it, and none out of its interval. */
+static void test_jitter(void **state)
+{
+    struct bench *bench = *state;
+    struct hb_health_config config = {
+        .type = HB_HEALTH_TCP, .interval_ms = 50, .timeout_ms = 20, .jitter_ms = 25};
+    struct hb_address address = address_of("127.0.0.1");
+    struct probed probed = {.bench = bench};
+    uint64_t least_us = UINT64_MAX, most_us = 0;
+    int server = serve_port(&config.port);
+
+    probed.target = hb_health_add(bench->health, &address, &config, NULL, on_result, &probed);
+    assert_non_null(probed.target);
+    wait_for_results(&probed, 21);
+    /* The first target's place is the beginning of the interval. */
+    for (uint32_t i = 1; i < probed.results && i < STARTS_MAX; i++) {
+        uint64_t place_us = probed.planned_us[i] % 50000;
+
+        assert_in_range(place_us, 0, 27000);
+        least_us = place_us < least_us ? place_us : least_us;
+        most_us = place_us > most_us ? place_us : most_us;
+    }
+    assert_true(most_us - least_us > 5000);
+    close(server);
+}
+
 static void test_reason_texts(void **state)
 {
     (void)state;
@@ -466,6 +617,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_removes_itself_and_another, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_slow_one_delays_no_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_many, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_crowd, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_jitter, set_up, tear_down),
         cmocka_unit_test(test_reason_texts),
     };
 

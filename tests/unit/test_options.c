@@ -58,6 +58,8 @@ static void defaults(void **state)
     assert_int_equal(options.timeouts.tcp_fin_ms, 10000);
     assert_int_equal(options.timeouts.tcp_rst_ms, 1000);
     assert_int_equal(options.timeouts.udp_ms, 60000);
+    assert_int_equal(options.mtu, 0);
+    assert_false(options.udp_checksum_offload);
 }
 
 static void every_option_is_read(void **state)
@@ -70,7 +72,8 @@ static void every_option_is_read(void **state)
               "--flows 16M --idle-sleep 50 --kernel-interface 2=tap0 --punt 1=hb0 --timeout-udp "
               "500ms "
               "--timeout-tcp-established 2h --timeout-tcp-syn 5s --timeout-tcp-fin 1m "
-              "--timeout-tcp-rst=2s --flows6 4M --mbufs 1000K --mbuf-size 256",
+              "--timeout-tcp-rst=2s --flows6 4M --mbufs 1000K --mbuf-size 256 --mtu 9000 "
+              "--udp-checksum-offload",
               &split),
         0);
     assert_int_equal(split.eal_count, 4);
@@ -91,6 +94,8 @@ static void every_option_is_read(void **state)
     assert_int_equal(options.timeouts.tcp_syn_ms, 5000);
     assert_int_equal(options.timeouts.tcp_fin_ms, 60000);
     assert_int_equal(options.timeouts.tcp_rst_ms, 2000);
+    assert_int_equal(options.mtu, 9000);
+    assert_true(options.udp_checksum_offload);
 }
 
 static void the_line_is_split(void **state)
@@ -139,6 +144,10 @@ static void mistakes_are_named(void **state)
     expect_problem("-- --punt 1=a --punt 1=b", "--punt: port 1 is given twice");
     expect_problem("-- --idle-sleep -1", "microseconds");
     expect_problem("-- --idle-sleep 100001", "microseconds");
+    expect_problem("-- --mtu 1279", "1280 to 9600");
+    expect_problem("-- --mtu 9601", "1280 to 9600");
+    expect_problem("-- --mtu 9k", "1280 to 9600");
+    expect_problem("-- --udp-checksum-offload=yes", "takes no value");
 }
 
 /* BL-86: the limits, and what does not fit its type. */
@@ -183,8 +192,10 @@ static void numbers_are_checked_to_the_end(void **state)
 static void help_names_every_option(void **state)
 {
     static const char *const names[] = {
-        "--interface", "--socket", "--flows",     "--idle-sleep",  "--kernel-interface", "--punt",
-        "--flows6",    "--mbufs",  "--mbuf-size", "--timeout-udp", "--version"};
+        "--interface",           "--socket",      "--flows",   "--idle-sleep",
+        "--kernel-interface",    "--punt",        "--flows6",  "--mbufs",
+        "--mbuf-size",           "--timeout-udp", "--version", "--mtu",
+        "--udp-checksum-offload"};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);

@@ -313,7 +313,7 @@ static void test_settings(void **state)
 {
     struct hb_model *model = working(state, make_web(2));
 
-    for (int setting = 0; setting < 7; setting++) {
+    for (int setting = 0; setting < 12; setting++) {
         struct hb_config *config = make_web(2);
         struct hb_preview made;
 
@@ -324,8 +324,14 @@ static void test_settings(void **state)
         config->pools[0].backends[1].zone[0] = setting == 4 ? 'z' : '\0';
         if (setting == 5)
             config->tunnel_source = address_of("203.0.113.99");
+        config->icmp.rate = setting == 6 ? 7 : 0;
+        config->services[0].mss_max = setting == 7 ? 1400 : 0;
+        config->pools[0].encap.gue.port = setting == 8 ? 6080 : 0;
+        if (setting == 9)
+            config->tunnel_prefix = (struct hb_address_prefix){address_of("10.1.0.0"), 16};
+        config->pools[0].encap.dscp = setting == 10;
         made = preview(model, config);
-        assert_int_equal(made.changed, setting < 6);
+        assert_int_equal(made.changed, setting < 11);
         assert_false(made.pools[0].change.any);
         expect_flows(&made.flows, 2 * FLOWS, 0, 0);
         hb_preview_clear(&made);

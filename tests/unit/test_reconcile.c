@@ -242,6 +242,32 @@ static void test_unresolved_next_hop(void **state)
     hb_plan_clear(&plan);
 }
 
+/* BL-55: another mode reaches every backend with the next generation; a backend that can't have it
+ * gets nothing, rather than what it does not expect. */
+static void test_another_mode(void **state)
+{
+    struct hb_model *model = working(state, 2);
+    struct hb_plan plan = {0};
+    struct hb_model_backend *far = backend_at(model, "web", "198.51.100.2");
+    struct hb_model_backend *near = backend_at(model, "web", "198.51.100.1");
+
+    model->pools[0].encap.gue.port = 6080;
+    model->pools[0].forwarding = HB_FORWARDING_GUE;
+    reconcile(model, &plan);
+    assert_int_equal(record_of(&plan, 1)->rewrite.forwarding, HB_FORWARDING_GUE);
+    assert_int_equal(record_of(&plan, 1)->rewrite.size, 46);
+    assert_int_equal(record_of(&plan, 2)->rewrite.forwarding, HB_FORWARDING_GUE);
+    model->pools[0].forwarding = HB_FORWARDING_L2;
+    near->hop.gateway = near->address;
+    reconcile(model, &plan);
+    assert_int_equal(record_of(&plan, 1)->rewrite.size, 14);
+    assert_int_equal(record_of(&plan, 2)->rewrite.size, 0);
+    assert_int_equal(record_of(&plan, 2)->use, HB_BACKEND_DOWN);
+    assert_non_null(strstr(far->problem, "l2 needs it on a link"));
+    assert_int_equal(slots_of(model, "web", "198.51.100.1"), 251);
+    hb_plan_clear(&plan);
+}
+
 static void test_only_changed_pools_are_rebuilt(void **state)
 {
     struct hb_model *model = *state;
@@ -592,6 +618,7 @@ int main(void)
         CASE(test_dead_members_own_nothing),
         CASE(test_unknown_backends_get_no_traffic),
         CASE(test_unresolved_next_hop),
+        CASE(test_another_mode),
         CASE(test_only_changed_pools_are_rebuilt),
         CASE(test_whole_pool_replaced_without_a_gap),
         CASE(test_leaving_members_do_not_outlast_the_verdict),

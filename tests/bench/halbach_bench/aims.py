@@ -9,6 +9,7 @@ AIMS = [
     ("pipeline", "tcp4-1", "cost", "at most", 15),
     ("pipeline", "tcp4-1M-full", "cost", "at most", 35),
     ("pipeline", "tcp4-10M-full", "cost", "at most", 50),
+    ("pipeline", "tcp4-10M-changed", "cost", "at most", 18),
     ("flood", "syn-flood", "cost", "at most", 70),
     ("flood", "syn-flood-half-established", "established lost", "at most", 0),
     ("flood", "flood through memif", "established lost", "at most", 0),
@@ -17,6 +18,9 @@ AIMS = [
     ("tables", "1000 services, 250 tables of 4099", "publish to answer", "at most", 5),
     ("tables", "worker's loop, 100 swaps/s", "longest turn", "at most", 50),
     ("cache", "own, 1,000,000 flows, 90 % full", "table memory a flow", "at most", 32),
+    ("fleet", "10,000 backends", "reload, one backend", "at most", 1000),
+    ("fleet", "10,000 backends", "verdict to served", "at most", 20),
+    ("fleet", "10,000 backends", "resident memory", "at most", 300),
 ]
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """1. Ceiling: what dpdk-testpmd reaches on the same ports and the same capture, in the same run."""
 import os
+import time
 
 from . import capture
+from .pair import start_dataplane
 
 TITLE = "what dpdk-testpmd reaches, and Halbach's worker on the same port"
 MODES = ["io", "macswap", "csum"]
@@ -50,6 +52,25 @@ def testpmd_rates(context, what, arguments):
         talk.stop()
 
 
+def whole_dataplane(context, path, flows):
+    """halbach-dataplane itself on the capture, its options for buffers as dpdk-testpmd's above."""
+    lab = context.lab
+    dataplane, control = start_dataplane(lab, [*lab.eal_alone(), "--vdev", pcap_port(path)], "--flows",
+                                         str(flows * 5 // 4), "--mbufs", str(flows + 20_000), "--mbuf-size", "128")
+    control.ask("publish 1 1 10 65537 0", 60)
+    time.sleep(1 if context.quick else 2)
+    samples = []
+    before, start = control.ask("counters"), time.monotonic()
+    for _ in range(context.runs):
+        time.sleep(context.seconds)
+        after, now = control.ask("counters"), time.monotonic()
+        samples.append((after["tx_packets"] - before["tx_packets"]) / (now - start))
+        before, start = after, now
+    pps_rows(context.report, "halbach-dataplane, capture", samples, "the whole process")
+    control.stop()
+    lab.stop(dataplane)
+
+
 def run(context):
     lab = context.lab
     common = ["-i", "--nb-cores=1", "--forward-mode=io"]
@@ -65,6 +86,8 @@ def run(context):
     lost = sum(r["received"] - r["sent"] for r in runs)
     if any(abs(r["received"] - r["sent"]) > 1000 for r in runs):
         context.report.remark(f"{lost} packets of the capture were not forwarded: the figure above is not what it says")
+    context.report.progress("halbach-dataplane on the capture")
+    whole_dataplane(context, path, flows)
     macswap = context.report.median("ceiling", "testpmd macswap, capture", "rate")
     own = context.report.median("ceiling", "halbach, capture", "rate")
     if macswap and own:

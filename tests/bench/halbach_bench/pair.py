@@ -17,8 +17,13 @@ from .lab import Conversation, LabError
 from .machine import read
 
 
-def memif(number, role, folder, extra=""):
-    return f"net_memif{number},role={role},socket={folder}/memif{number}.sock,socket-abstract=no,rsize=11,id=0{extra}"
+RING = 11  # 2,048 packets, as long as the rings of NICs
+LONG_RING = 14  # as long as memif can
+
+
+def memif(number, role, folder, ring, extra=""):
+    return (f"net_memif{number},role={role},socket={folder}/memif{number}.sock,socket-abstract=no,rsize={ring},id=0"
+            f"{extra}")
 
 
 def ran_and_waited(process):
@@ -38,19 +43,36 @@ def share(before, after):
     return 100 * ran / max(1e-9, ran + waited)
 
 
+def start_dataplane(lab, eal, *options):
+    """halbach-dataplane and a bench_control that talks to it: (process, conversation)."""
+    socket = f"{lab.folder}/dataplane.sock"
+    dataplane = lab.start([lab.program("dataplane/halbach-dataplane"), *eal, "--", "--socket", socket, *options],
+                          {lab.helper, lab.worker})
+    deadline = time.monotonic() + 60
+    while not os.path.exists(socket):
+        if dataplane.poll() is not None or time.monotonic() > deadline:
+            raise LabError(f"halbach-dataplane did not start: {lab.last_words(dataplane)}")
+        time.sleep(0.05)
+    control = Conversation(lab, lab.start([lab.program("tests/bench/bench_control"), socket], {lab.helper},
+                                          conversation=True))
+    control.hear()
+    return dataplane, control
+
+
 class Pair:
-    def __init__(self, context, back=False, flows_max=1_250_000, transport="memif", instead=None):
+    def __init__(self, context, back=False, flows_max=1_250_000, transport="memif", instead=None, ring=RING):
         """`back`: packets come back to the generator. `instead`: a forwarding mode of dpdk-testpmd, which then
-        takes the dataplane's place."""
+        takes the dataplane's place. `ring`: memif's rings hold 2 to the power of it packets."""
         self.context, self.lab = context, context.lab
         lab, folder = context.lab, context.lab.folder
         self.dataplane = self.control = self.generator = self.testpmd = None
         if transport == "memif":
-            inside, outside = memif(0, "server", folder), memif(0, "client", folder, ",zero-copy=yes")
+            inside, outside = memif(0, "server", folder, ring), memif(0, "client", folder, ring,
+                                                                               ",zero-copy=yes")
         else:
             inside = f"net_vhost0,iface={folder}/vhost.sock"
             outside = f"net_virtio_user0,path={folder}/vhost.sock,queue_size=1024,in_order=1"
-        out = memif(1, "server", folder) if back else "net_null1,no-rx=1"
+        out = memif(1, "server", folder, ring) if back else "net_null1,no-rx=1"
         for name in ("memif0", "memif1", "vhost", "dataplane"):
             if os.path.exists(f"{folder}/{name}.sock"):
                 os.unlink(f"{folder}/{name}.sock")
@@ -60,28 +82,14 @@ class Pair:
             self.testpmd = lab.testpmd([*eal, *ports, "--", "-i", "--nb-cores=1", f"--forward-mode={instead}",
                                         "--port-topology=paired", "--no-lsc-interrupt"])
         else:
-            self.start_dataplane([*eal, *ports], flows_max)
-        ports = ["--vdev", outside] + (["--vdev", memif(1, "client", folder)] if back else [])
+            self.dataplane, self.control = start_dataplane(lab, [*eal, *ports], "--flows", str(flows_max))
+        ports = ["--vdev", outside] + (["--vdev", memif(1, "client", folder, ring)] if back else [])
         process = lab.start([lab.program("tests/bench/bench_generator"), *lab.eal_shared("generator", lab.helper),
                              *ports], {lab.helper}, conversation=True)
         self.generator = Conversation(lab, process)
         self.generator.hear(30)
         if instead:
             self.testpmd.command("start")
-
-    def start_dataplane(self, eal, flows_max):
-        lab = self.lab
-        socket = f"{lab.folder}/dataplane.sock"
-        self.dataplane = lab.start([lab.program("dataplane/halbach-dataplane"), *eal, "--", "--socket", socket,
-                                    "--flows", str(flows_max)], {lab.helper, lab.worker})
-        deadline = time.monotonic() + 30
-        while not os.path.exists(socket):
-            if self.dataplane.poll() is not None or time.monotonic() > deadline:
-                raise LabError(f"halbach-dataplane did not start: {lab.last_words(self.dataplane)}")
-            time.sleep(0.05)
-        self.control = Conversation(lab, lab.start([lab.program("tests/bench/bench_control"), socket], {lab.helper},
-                                                   conversation=True))
-        self.control.hear()
 
     def publish(self, vips=1, pools=1, backends=10, slots=65537):
         return self.control.ask(f"publish {vips} {pools} {backends} {slots} 1", 60)

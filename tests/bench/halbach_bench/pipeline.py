@@ -3,8 +3,8 @@
 from . import ceiling
 
 TITLE = "cost of a packet in the pipeline, without a driver"
-QUICK = ["tcp4-1", "tcp4-1k", "tcp4-100k", "tcp4-1M", "tcp4-1M-full", "tcp4-1M-4096-services", "udp4-1M",
-         "tcp6-100k", "not-vip", "drop"]
+QUICK = ["tcp4-1", "tcp4-1k", "tcp4-100k", "tcp4-1M", "tcp4-1M-full", "tcp4-1M-4096-services", "tcp4-1M-changed",
+         "tcp4-1M-off", "udp4-1M", "tcp6-100k", "not-vip", "drop"]
 
 
 def command(context, cases):

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 from . import pipeline
+from .lab import Conversation
 
 TITLE = "how the cost of a packet grows"
 CURVES = {  # what grows: (cases of bench_pipeline, their x)
@@ -30,11 +31,42 @@ def measure(context):
     return points
 
 
+def together(context, case, cpus):
+    """The case on several CPUs at once: packets a second of all together, millions, run by run."""
+    lab = context.lab
+    processes = [lab.start([lab.program("tests/bench/bench_pipeline"), *lab.eal_alone(f"0@{cpu}"), "--",
+                            *(["--quick"] if context.quick else []), "--json", case], {cpu}, conversation=True)
+                 for cpu in cpus]
+    rows = [Conversation(lab, process).hear(300) for process in processes]
+    for process in processes:
+        lab.stop(process)
+    return [sum(1e3 / ns for ns in run) for run in zip(*(row["ns"] for row in rows))]
+
+
+def workers(context):
+    """Workers share nothing that they write, so the pipeline alone, on so many CPUs at once, is what a NIC with a
+    queue for each would feed. What they do share is here too: the last cache, memory, and how CPUs are made up of
+    threads of one core."""
+    points = []
+    cpus = sorted(os.sched_getaffinity(0), key=lambda cpu: (cpu != context.lab.worker, cpu))
+    for count in [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= len(cpus)]:
+        for case, name in (("tcp4-1", "1 flow"), ("tcp4-1M", "1M flows each")):
+            context.report.progress(f"workers: {count}, {name}")
+            samples = together(context, case, cpus[:count])
+            kept = context.report.add(f"workers: {count}, {name}", "rate of all", "Mpps", samples, "higher")
+            if case == "tcp4-1M":
+                points.append((count, kept["median"], kept["least"], kept["most"]))
+    return points
+
+
 def script(points, folder, svg, title):
-    lines = [f"set terminal svg size 1200,420 font 'sans,12' background '#ffffff'", f"set output '{svg}'",
+    lines = [f"set terminal svg size 1600,420 font 'sans,12' background '#ffffff'", f"set output '{svg}'",
              f"set multiplot layout 1,{len(points)} title '{title}'", "set logscale x", "set yrange [0:*]", "set grid",
              "set ylabel 'ns a packet'", "set format x '10^{%L}'", "unset key"]
     for what, values in points.items():
+        if what == "workers":
+            lines += ["set ylabel 'millions of packets a second'", "unset logscale x", "set xrange [0:*]",
+                      "set format x '%g'", "set xtics 1"]
         data = os.path.join(folder, f"scaling-{what}.data")
         with open(data, "w", encoding="utf-8") as out:
             out.writelines(f"{x} {median} {least} {most}\n" for x, median, least, most in values)
@@ -45,7 +77,7 @@ def script(points, folder, svg, title):
 
 def draw(context, points):
     svg = os.path.abspath(context.svg)
-    title = f"Halbach, one core: {context.report.machine['cpu']}, {context.report.machine['revision'][:12]}"
+    title = f"Halbach: {context.report.machine['cpu']}, {context.report.machine['revision'][:12]}"
     if not shutil.which("gnuplot"):
         return context.report.remark("no picture: gnuplot is not installed; run scripts/deps bench")
     done = subprocess.run(["gnuplot"], input=script(points, context.lab.folder, svg, title.replace("'", "")),
@@ -57,7 +89,8 @@ def draw(context, points):
 
 def run(context):
     points = measure(context)
+    points["workers"] = workers(context)
     if points:
         draw(context, points)
-    context.report.remark("workers: each has its own queue, flow cache and counters; to measure several, use a NIC "
-                          "with several queues as docs/benchmarking.md says")
+    context.report.remark("workers are processes here, one on each CPU, without ports; with ports it takes a NIC with "
+                          "several queues: docs/benchmarking.md")
