@@ -40,7 +40,7 @@ enum hb_flow_event {
     HB_EVENT_FIN,
     HB_EVENT_RST,
     HB_EVENT_ODD, /* flags that no stack sends */
-    HB_EVENT_UDP,
+    HB_EVENT_UDP, /* and whatever has ports but no state that is read: SCTP */
     HB_EVENTS,
 };
 
@@ -50,6 +50,7 @@ enum hb_shape {
     HB_SHAPE_ICMP,     /* ICMP or ICMPv6 */
     HB_SHAPE_FRAGMENT, /* of whatever protocol */
     HB_SHAPE_RETURN,   /* an answer on its way back to the client (NAT) */
+    HB_SHAPE_QUIC,     /* its connection id has named its backend, which is set */
 };
 
 struct hb_packet {

@@ -27,6 +27,7 @@
 #include <rte_byteorder.h>
 #include <rte_ether.h>
 #include <rte_ip.h>
+#include <rte_sctp.h>
 #include <rte_tcp.h>
 #include <rte_udp.h>
 
@@ -143,7 +144,19 @@ static uint8_t check_udp(struct hb_packet *packet, const struct frame *frame, st
     return HB_NO_FAULT;
 }
 
-/* The header of TCP or UDP, `l4` being all that the IP packet holds for it. */
+/* Its ports are where those of UDP are, and it is balanced as UDP is: what its chunks say is the
+ * ends' business (RFC 9260, section 3.1). */
+static uint8_t check_sctp(struct hb_packet *packet, const struct frame *frame, struct span l4)
+{
+    if (l4.length < sizeof(struct rte_sctp_hdr))
+        return HB_DROP_L4_HEADER;
+    if (frame->readable < l4.offset + sizeof(struct rte_sctp_hdr))
+        return HB_DROP_RUNT;
+    packet->event = HB_EVENT_UDP;
+    return HB_NO_FAULT;
+}
+
+/* The header of TCP, UDP or SCTP, `l4` being all that the IP packet holds for it. */
 static uint8_t check_l4(struct hb_packet *packet, const struct frame *frame, uint8_t protocol,
                         struct span l4)
 {
@@ -153,9 +166,12 @@ static uint8_t check_l4(struct hb_packet *packet, const struct frame *frame, uin
         fault = check_tcp(packet, frame, l4);
     else if (protocol == HB_PROTOCOL_UDP)
         fault = check_udp(packet, frame, l4);
+    else if (protocol == HB_PROTOCOL_SCTP)
+        fault = check_sctp(packet, frame, l4);
     if (fault == HB_NO_FAULT) {
         packet->flow.kind |= protocol;
         packet->flow.ports = load32(frame->bytes + l4.offset);
+        packet->l4_offset = (uint16_t)l4.offset;
     }
     return fault;
 }

@@ -42,6 +42,17 @@ static void refuse_all(struct hb_batch *batch)
         hb_punt(batch, packet, HB_DROP_NO_GENERATION);
 }
 
+/* What only some services have. */
+static void run_extras(struct hb_batch *batch)
+{
+    uint8_t features = batch->generation->features;
+
+    if ((features & (HB_HAS_LIST | HB_HAS_LIMIT)) != 0)
+        hb_stage_admit(batch);
+    if ((features & HB_HAS_QUIC) != 0)
+        hb_stage_quic(batch);
+}
+
 void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *generation,
                      struct rte_mbuf *const mbufs[], uint16_t count)
 {
@@ -66,19 +77,25 @@ void hb_pipeline_run(struct hb_worker *worker, const struct hb_generation *gener
     if (unlikely(batch->aside_count != 0))
         hb_stage_fragment(batch);
 
-    /* 5. Ask the flow cache: a flow stays on its backend while that is there and not down. */
+    /* 5. Sources that a service does not want; connection ids of QUIC that name a backend. */
+    if (batch->count != 0 && unlikely(generation->features != 0))
+        run_extras(batch);
+
+    /* 6. Ask the flow cache: a flow stays on its backend while that is there and not down. */
     hb_stage_flow(batch);
 
-    /* 6. All others: by the lookup table of the service's pool. Remember the new flows. */
+    /* 7. All others: by the lookup table of the service's pool. Remember the new flows. */
     hb_stage_select(batch);
+    if (unlikely(batch->aside_count != 0))
+        hb_rejoin(batch, HB_SHAPE_QUIC);
 
-    /* 7. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
+    /* 8. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
     hb_stage_encap(batch);
 
-    /* 8. Send, each packet on its backend's port. */
+    /* 9. Send, each packet on its backend's port. */
     hb_stage_output(batch);
 
-    /* 9. And what belongs to the kernel. */
+    /* 10. And what belongs to the kernel. */
     hb_punt_flush(worker);
 
     worker->counters->flows = hb_flow_table_used(worker->flows);

@@ -31,6 +31,7 @@
  */
 #include <rte_prefetch.h>
 
+#include "affinity.h"
 #include "flow_bucket.h"
 #include "stages.h"
 #include "worker_state.h"
@@ -142,7 +143,8 @@ static void prefetch_slot(const struct hb_batch *batch, const struct hb_packet *
     const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
 
     if (pool->slots != 0)
-        rte_prefetch0(&pool->owner[hb_slot_of(packet->flow.hash, pool->slots)]);
+        rte_prefetch0(&pool->owner[hb_slot_of(
+            hb_slot_hash(generation, packet->service, &packet->flow), pool->slots)]);
 }
 
 /* The IPv6 flows among them: packets `at`. */
@@ -212,7 +214,8 @@ static inline bool serve_untracked(struct hb_batch *batch, struct hb_packet *pac
     const struct hb_generation *generation = batch->generation;
     const struct hb_service *service = &generation->services[packet->service];
     const struct hb_pool *pool = &generation->pools[service->pool];
-    uint32_t slot = hb_slot_of(packet->flow.hash, pool->slots);
+    uint32_t slot =
+        hb_slot_of(hb_slot_hash(generation, packet->service, &packet->flow), pool->slots);
     uint16_t previous;
 
     if (service->tracking == HB_TRACKING_ALL || unlikely(pool->slots == 0))

@@ -130,7 +130,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
     *pool_0 = (struct hb_pool){
         .owner = owner, .slots = size->slots, .bounded_load = (uint16_t)size->bounded_load};
     *generation = (struct hb_generation){
-        .map = hb_service_map_build(need(hb_service_map_bytes(4 * size->vips)), records,
+        .map = hb_service_map_build(need(hb_service_map_bytes(records, 4 * size->vips)), records,
                                     4 * size->vips, &duplicate),
         .services = services,
         .pools = pool_0,
