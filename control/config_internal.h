@@ -10,6 +10,8 @@
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
+ *     config_services.c values and rules of services: prefixes, ranges, sources, limits
+ *     config_quic.c     the same for QUIC connection ids
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
  * once. One thread at a time; nothing is global.
@@ -101,6 +103,7 @@ enum hb_config_type {
     HB_CONFIG_BOOLEAN,   /* true or false */
     HB_CONFIG_FRACTION,  /* plain digits with a point; kept in 1/1024, min and max in millionths */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
+    HB_CONFIG_CUSTOM,    /* by a function of its own */
     HB_CONFIG_MAPPING,
     HB_CONFIG_LIST, /* of mappings */
 };
@@ -113,6 +116,7 @@ struct hb_config_choice {
 };
 
 struct hb_config_schema;
+struct hb_config_key;
 
 /* One key of the file. */
 struct hb_config_key {
@@ -122,6 +126,10 @@ struct hb_config_key {
     /* Anything else that an accepted value must hold; complains and returns false when it does not.
      */
     bool (*check)(struct hb_config_reader *reader, int line, const char *path, const void *field);
+    /* HB_CONFIG_CUSTOM: reads the node into the object around the field; complains and returns
+     * false when it can't. */
+    bool (*read)(struct hb_config_reader *reader, const struct hb_config_key *key,
+                 const yaml_node_t *node, const char *path, void *object);
     const struct hb_config_choice *choices; /* ends with a NULL word */
     const struct hb_config_schema *schema;  /* of a mapping, or of a list's elements */
     size_t count_offset;                    /* of a list's count, uint32_t */
@@ -163,9 +171,8 @@ bool hb_config_is_good(const struct hb_config_reader *reader, const void *field)
 
 /* Something that must be unique, and where it is. */
 struct hb_config_entry {
-    const char *name; /* or NULL: compare the address, then `rest` */
+    const char *name; /* or NULL: compare the address */
     const struct hb_address *address;
-    uint32_t rest; /* protocol and port */
     uint32_t pool; /* for backends */
     uint32_t index;
     int line;
@@ -180,6 +187,25 @@ void hb_config_apply_rules(struct hb_config_reader *reader);
 
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);
+
+/* config_services.c: readers for rows, and rules. `backends` are sorted by address. */
+bool hb_config_read_ports(struct hb_config_reader *reader, const struct hb_config_key *key,
+                          const yaml_node_t *node, const char *path, void *object);
+bool hb_config_read_vip(struct hb_config_reader *reader, const struct hb_config_key *key,
+                        const yaml_node_t *node, const char *path, void *object);
+bool hb_config_read_sources(struct hb_config_reader *reader, const struct hb_config_key *key,
+                            const yaml_node_t *node, const char *path, void *object);
+void hb_config_check_service(struct hb_config_reader *reader, uint32_t index);
+void hb_config_check_service_keys(struct hb_config_reader *reader);
+void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
+                          uint32_t count);
+
+/* config_quic.c */
+extern const struct hb_config_schema hb_config_quic_schema;
+bool hb_config_read_server_id(struct hb_config_reader *reader, const struct hb_config_key *key,
+                              const yaml_node_t *node, const char *path, void *object);
+void hb_config_check_quic(struct hb_config_reader *reader, uint32_t index);
+void hb_config_check_server_ids(struct hb_config_reader *reader, uint32_t pool_index);
 
 /* config.c: reads an open regular file whole. `before` is its fstat(): when the file is not the
  * same afterwards, -EAGAIN. Returns 0 and a zero-terminated text that the caller frees, or a

@@ -5,10 +5,14 @@
 #ifndef HB_CONTROL_MODEL_INTERNAL_H
 #define HB_CONTROL_MODEL_INTERNAL_H
 
+#include <string.h>
+
 #include "model.h"
 
 /* Frees what the pool owns, but not its backends. */
 void hb_pool_clear(struct hb_model_pool *pool);
+/* With their rules. */
+void hb_services_free(struct hb_model_service *services, uint32_t count);
 /* Tells the owner and frees. */
 void hb_backend_end(struct hb_model *model, struct hb_model_backend *backend);
 void hb_backend_start_tally(struct hb_model *model, struct hb_model_backend *backend);
@@ -18,6 +22,12 @@ uint16_t hb_model_probe_port(const struct hb_config *config, uint32_t pool);
 /* Fills diff->error. */
 void hb_model_refuse_id(const struct hb_model *model, const char *identity, const char *pool,
                         struct hb_model_diff *diff);
+static inline bool hb_server_id_same(const struct hb_model_backend *backend,
+                                     const struct hb_backend_config *config)
+{
+    return backend->server_id_length == config->server_id_length &&
+           memcmp(backend->server_id, config->server_id, sizeof(backend->server_id)) == 0;
+}
 void hb_service_start_tally(struct hb_model *model, struct hb_model_service *service);
 
 #endif

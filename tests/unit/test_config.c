@@ -238,7 +238,9 @@ static void test_all_complaints_are_reported(void **state)
         "t:7: pools[0].backends[1].name: \"web1\" is the name of another backend of this pool at "
         "line 6 "
         "already; choose another",
-        "t:9: services[0].port: expected a port from 1 to 65535, found \"0\"",
+        "t:9: services[0].port: expected a port from 1 to 65535, a range such as 8000-8999, or "
+        "any, "
+        "found \"0\"",
         "t:10: services[1].name: \"www\" is the name of services[0] at line 9 already; choose "
         "another",
         "t:10: services[1].pool: no pool is named \"wep\"; did you mean \"web\"?",
