@@ -32,6 +32,8 @@ static const struct {
     FIELD(flow_evictions),
     FIELD(flow_reselects),
     FIELD(flow_overflows),
+    FIELD(quic_routed),
+    FIELD(quic_unroutable),
 #undef FIELD
 };
 
