@@ -201,7 +201,8 @@ static int compare_server_ids(const void *left, const void *right)
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-/* A server id names one backend of its pool. */
+/* A server id names one backend of its pool, backup pool included; two of the backup pool are that
+ * pool's to complain about. */
 void hb_config_check_server_ids(struct hb_config_reader *reader, uint32_t pool_index)
 {
     const struct hb_pool_config *pool = &reader->config->pools[pool_index];
@@ -222,7 +223,8 @@ void hb_config_check_server_ids(struct hb_config_reader *reader, uint32_t pool_i
         const struct hb_backend_config *first = sorted[i - 1], *again = sorted[i];
 
         if (first->server_id_length != again->server_id_length ||
-            memcmp(first->server_id, again->server_id, sizeof(first->server_id)) != 0)
+            memcmp(first->server_id, again->server_id, sizeof(first->server_id)) != 0 ||
+            (first->backup && again->backup))
             continue;
         snprintf(path, sizeof(path), "pools[%u].backends[%u].server_id", pool_index,
                  (uint32_t)(again - pool->backends));

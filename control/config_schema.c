@@ -103,6 +103,13 @@ static const struct hb_config_key backend_keys[] = {
      .expected = "2 to 30 hexadecimal digits, in pairs", .read = hb_config_read_server_id},
 };
 
+static const struct hb_config_key punt_keys[] = {
+    {.name = "rate", .type = HB_CONFIG_NUMBER, FIELD(struct hb_config, punt_rate),
+     .expected = "packets a second for each worker, 0 (no limit) to 100000000", .min = 0,
+     .max = 100000000, .preset = 100000},
+};
+
+static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
 static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
                                                       ROWS(tunnel_keys)};
 static const struct hb_config_schema health_schema = {
@@ -135,6 +142,10 @@ static const struct hb_config_key pool_keys[] = {
      .expected = "ipip", .choices = forwardings, .preset = HB_FORWARDING_IPIP},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
      .schema = &health_schema},
+    {.name = "failure", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, failure),
+     .schema = &hb_config_failure_schema},
+    {.name = "slow_start", .type = HB_CONFIG_DURATION, FIELD(struct hb_pool_config, slow_start_ms),
+     .expected = "a time from 1s to 60m, such as 60s", .min = 1000, .max = 3600000},
     {.name = "backends", .type = HB_CONFIG_LIST, FIELD(struct hb_pool_config, backends),
      .count_offset = offsetof(struct hb_pool_config, backends_count), .schema = &backend_schema,
      .expected = "a list of at least one backend", .max = HB_BACKENDS_MAX, .required = true},
@@ -189,8 +200,11 @@ static const struct hb_config_key root_keys[] = {
      .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
      .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
+    {.name = "maintenance", .type = HB_CONFIG_MAPPING, FIELD(struct hb_config, maintenance),
+     .schema = &hb_config_maintenance_schema},
     {.name = "pools", .type = HB_CONFIG_LIST, FIELD(struct hb_config, pools),
      .count_offset = offsetof(struct hb_config, pools_count), .schema = &pool_schema,
      .expected = "a list of at least one pool", .max = HB_POOLS_MAX, .required = true},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What changes the model from outside: the first configuration, reloads, drains; and the state file
+ * What changes the model from outside: the first configuration and reloads; and the state file
  * that remembers it.
  */
 #include <errno.h>
@@ -130,6 +130,7 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     }
     hb_model_release_unused(model);
     hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
+    hb_model_set_clock(model, hb_now_ms(), hb_now_unix_ms());
     take_over_slots(control, blob);
     hb_config_free(control->first_config);
     control->first_config = NULL;
@@ -200,45 +201,4 @@ int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, js
            diff->services_changed, diff->backends_added, diff->backends_removed,
            diff->backends_changed);
     return 0;
-}
-
-/* --- drain --- */
-
-/* Sets the mark on those chosen that do not have it; `undo` notes which ones. */
-static void mark(struct hb_control *control, const bool *chosen, bool draining, bool *undo)
-{
-    for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        const struct hb_model_pool *pool = &control->model->pools[p];
-
-        for (uint32_t b = 0; b < pool->backends_count; b++) {
-            struct hb_model_backend *backend = pool->backends[b];
-
-            if (!chosen[backend->id] || backend->state.draining == draining)
-                continue;
-            hb_backend_state_apply(&backend->state, draining ? HB_EVENT_DRAIN : HB_EVENT_UNDRAIN,
-                                   pool->health.rise, pool->health.fall, hb_now_ms(), hb_now_ms());
-            if (undo == NULL)
-                continue;
-            undo[backend->id] = true;
-            hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s): %s by an operator", pool->name,
-                   backend->name, backend->identity, draining ? "drained" : "undrained");
-        }
-    }
-}
-
-int hb_control_set_draining(struct hb_control *control, const bool *chosen, bool draining)
-{
-    bool *undo = calloc(HB_BACKENDS_MAX + 1, sizeof(*undo));
-    int error;
-
-    if (undo == NULL)
-        return -ENOMEM;
-    mark(control, chosen, draining, undo);
-    error = hb_control_save(control);
-    if (error != 0)
-        mark(control, undo, !draining, NULL);
-    else
-        hb_control_publish(control);
-    free(undo);
-    return error;
 }

@@ -12,6 +12,7 @@
 #define MEGABYTE           (UINT64_C(1) << 20)
 #define HUGEPAGE_BYTES     (2 * MEGABYTE)
 #define FLOW_BYTES         32              /* a flow in the cache (flow_table.h) */
+#define FLOW6_BYTES        60              /* an IPv6 flow beyond an eighth of them */
 #define GENERATION_BYTES   (64 * MEGABYTE) /* for two generations with their tables */
 #define EAL_OVERHEAD_BYTES (16 * MEGABYTE)
 
@@ -180,12 +181,34 @@ static void choose_memory(struct hb_eal_plan *plan, const struct hb_command_line
     add(plan, plan->storage[1]);
 }
 
+/* An eighth of the flows may be IPv6 ones in that; each more takes a bucket's place beside its own.
+ */
+static uint64_t flow_bytes(const struct hb_options *options)
+{
+    uint64_t eighth = options->flows / 8;
+
+    return options->flows * FLOW_BYTES +
+           (options->flows6 > eighth ? (options->flows6 - eighth) * FLOW6_BYTES : 0);
+}
+
+static uint64_t buffer_bytes(const struct hb_options *options, uint32_t ports, uint32_t workers)
+{
+    uint64_t needed = hb_port_buffers(ports > 0 ? ports : 1, workers);
+    uint64_t each = HB_BUFFER_BYTES;
+
+    if (options->mbuf_size != 0)
+        each = HB_BUFFER_BYTES - HB_BUFFER_FRAME + options->mbuf_size;
+    return (needed > options->mbufs ? needed : options->mbufs) * each;
+}
+
 int hb_eal_make_plan(char *program, const struct hb_command_line *line,
                      const struct hb_options *options, const struct hb_machine *machine,
                      struct hb_eal_plan *plan, char *problem)
 {
-    uint32_t devices = count_option(line, device_options), workers;
+    uint32_t devices = count_option(line, device_options), workers, taps = 0;
 
+    for (uint32_t id = 0; id < HB_PORTS_MAX; id++)
+        taps += options->punt[id] != NULL;
     memset(plan, 0, sizeof(*plan));
     add(plan, program);
     for (int i = 0; i < line->eal_count; i++)
@@ -194,14 +217,17 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
     if (!plan->user_sets_logs) {
         add(plan, "--log-level=lib.*:error");
         add(plan, "--log-level=bus.*:error");
+        if (taps >
+            0) /* its complaints about rte_flow, which is not used, would only worry people */
+            add(plan, "--log-level=pmd.net.tap:critical");
     }
     if (machine->queues > 0 && find_option(line, core_lists) == NULL &&
         find_option(line, core_masks) == NULL)
         workers = choose_cores(plan, machine);
     else
         workers = count_workers(line, machine->cpus);
-    plan->memory_mb = (options->flows * FLOW_BYTES +
-                       hb_port_memory_bytes(devices + options->interfaces, workers) +
+    plan->memory_mb = (flow_bytes(options) +
+                       buffer_bytes(options, devices + taps + options->interfaces, workers) +
                        GENERATION_BYTES + EAL_OVERHEAD_BYTES) /
                           MEGABYTE +
                       1;

@@ -8,7 +8,9 @@
 
 #include "flow_table.h"
 
-#if defined(__SSE2__) && !defined(HB_PLAIN_C)
+#if defined(__AVX2__) && !defined(HB_PLAIN_C)
+#include <immintrin.h>
+#elif defined(__SSE2__) && !defined(HB_PLAIN_C)
 #include <emmintrin.h>
 #endif
 
@@ -29,9 +31,25 @@ _Static_assert(offsetof(struct hb_flow_bucket, last_ms) == 48,
 
 enum {
     HB_FLOW_META_STATE = 0x07,
-    HB_FLOW_META_INCARNATION = 0x30,
-    HB_FLOW_META_PROTOCOL = 0x48, /* UDP 0x08, SCTP 0x40, TCP neither */
+    HB_FLOW_META_PROTOCOL = 0x18, /* the two low bits of the protocol's number */
+    HB_FLOW_META_INCARNATION = 0xe0,
 };
+
+/* Where they stand in meta, of a query's kind and of an incarnation. */
+static inline uint32_t hb_flow_protocol_bits(uint32_t kind)
+{
+    return kind << 3 & HB_FLOW_META_PROTOCOL;
+}
+
+static inline uint32_t hb_flow_incarnation_bits(uint32_t incarnation)
+{
+    return incarnation >> 11 & HB_FLOW_META_INCARNATION;
+}
+
+static inline uint32_t hb_flow_incarnation_of(uint16_t low, uint32_t meta)
+{
+    return low | (meta & HB_FLOW_META_INCARNATION) << 11;
+}
 _Static_assert(HB_FLOW_STATES <= HB_FLOW_META_STATE + 1, "a state fits its bits");
 
 /* The buckets of one family: a run of them, of even length. */
@@ -74,8 +92,7 @@ static inline uint64_t hb_flow_hash_words(uint64_t addresses, uint64_t ports,
 static inline uint64_t hb_flow_hash_ipv4(const struct hb_flow_query *query,
                                          const struct hb_hash_key *key)
 {
-    return hb_flow_hash_words(query->source | (uint64_t)query->destination << 32,
-                              query->ports | (uint64_t)query->kind << 32, key);
+    return hb_flow_hash_words(hb_load64(&query->source), hb_load64(&query->ports), key);
 }
 
 static inline uint64_t hb_flow_hash_ipv6(const struct hb_flow_query *query,
@@ -131,7 +148,17 @@ static inline uint32_t hb_flow_other_bucket_of(const struct hb_flow_shelf *shelf
 static inline uint32_t hb_flow_compare(const struct hb_flow_bucket *bucket,
                                        const struct hb_flow_query *query)
 {
-#if defined(__SSE2__) && !defined(HB_PLAIN_C)
+#if defined(__AVX2__) && !defined(HB_PLAIN_C)
+    /* The nine numbers are s s s d d d p p | p: the last three from 16 bytes of their own. */
+    __m256i key = _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)query));
+    __m256i spread = _mm256_permutevar8x32_epi32(key, _mm256_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2));
+    __m256i a = _mm256_cmpeq_epi32(*(const __m256i_u *)bucket, spread);
+    __m128i b = _mm_cmpeq_epi32(_mm_loadu_si128((const __m128i_u *)bucket->ports),
+                                _mm_set1_epi32((int)query->ports));
+    uint32_t addresses = (uint32_t)_mm256_movemask_ps((__m256)a);
+
+    return addresses & addresses >> 3 & (uint32_t)_mm_movemask_ps((__m128)b) & 7;
+#elif defined(__SSE2__) && !defined(HB_PLAIN_C)
     /* The twelve numbers are s s s d | d d p p | p - - -, as the bucket holds them. */
     __m128i key = _mm_load_si128((const __m128i *)query);
     const __m128i *line = (const __m128i *)bucket;
@@ -155,20 +182,20 @@ static inline uint32_t hb_flow_compare(const struct hb_flow_bucket *bucket,
 }
 
 /* TCP, UDP and SCTP flows of the same addresses and ports are three; a free place holds an old key.
- * So the bits that tell them apart, which are some of the protocol number's, must agree, and the
- * state must not be HB_FLOW_FREE: what is left is 1 to 7. */
+ * So the protocol's bits must agree, and the state must not be HB_FLOW_FREE: what is left is 1
+ * to 7.
+ */
 static inline bool hb_flow_is_kind(const struct hb_flow_bucket *bucket, uint32_t place,
                                    uint32_t kind)
 {
-    uint32_t bits = (bucket->meta[place] ^ (kind >> 1 & HB_FLOW_META_PROTOCOL)) &
+    uint32_t bits = (bucket->meta[place] ^ hb_flow_protocol_bits(kind)) &
                     (HB_FLOW_META_STATE | HB_FLOW_META_PROTOCOL);
 
     return bits - 1 < HB_FLOW_META_STATE;
 }
-_Static_assert((HB_PROTOCOL_TCP >> 1 & HB_FLOW_META_PROTOCOL) == 0 &&
-                   (HB_PROTOCOL_UDP >> 1 & HB_FLOW_META_PROTOCOL) == 0x08 &&
-                   (HB_PROTOCOL_SCTP >> 1 & HB_FLOW_META_PROTOCOL) == 0x40,
-               "the bits that tell the protocols apart");
+_Static_assert((HB_PROTOCOL_TCP & 3) == 2 && (HB_PROTOCOL_UDP & 3) == 1 &&
+                   (HB_PROTOCOL_SCTP & 3) == 0,
+               "two bits tell the protocols apart");
 
 /* The place in a bucket that the key of an IPv4 flow, or the fold of an IPv6 flow's, is found at.
  */
@@ -194,7 +221,7 @@ static inline struct hb_flow_value hb_flow_table_get(const struct hb_flow_table 
     uint32_t place = entry & 3, meta = bucket->meta[place];
 
     return (struct hb_flow_value){
-        .incarnation = bucket->incarnation[place] | (meta & HB_FLOW_META_INCARNATION) << 12,
+        .incarnation = hb_flow_incarnation_of(bucket->incarnation[place], meta),
         .backend = bucket->backend[place],
         .state = meta & HB_FLOW_META_STATE,
         .tag = table->tags != NULL ? table->tags[entry] : 0,
@@ -258,8 +285,7 @@ static inline void hb_flow_table_repoint(struct hb_flow_table *table, hb_flow_re
 
     bucket->backend[entry & 3] = backend;
     bucket->incarnation[entry & 3] = (uint16_t)incarnation;
-    *meta = (uint8_t)((*meta & ~HB_FLOW_META_INCARNATION) |
-                      (incarnation >> 12 & HB_FLOW_META_INCARNATION));
+    *meta = (uint8_t)((*meta & ~HB_FLOW_META_INCARNATION) | hb_flow_incarnation_bits(incarnation));
 }
 
 /* Starts loading what a look-up will read first. Memory takes 100 ns and more, and a core can wait

@@ -346,8 +346,8 @@ static void fill(struct hb_flow_table *table, hb_flow_ref at, const struct hb_fl
     bucket->last_ms[place] = now_ms;
     bucket->backend[place] = value->backend;
     bucket->incarnation[place] = (uint16_t)value->incarnation;
-    bucket->meta[place] = (uint8_t)(value->state | (query->kind >> 1 & HB_FLOW_META_PROTOCOL) |
-                                    (value->incarnation >> 12 & HB_FLOW_META_INCARNATION));
+    bucket->meta[place] = (uint8_t)(value->state | hb_flow_protocol_bits(query->kind) |
+                                    hb_flow_incarnation_bits(value->incarnation));
     if (table->tags != NULL)
         table->tags[at] = 0;
     if (hb_flow_is_ipv6(query))

@@ -14,7 +14,7 @@
  *           source[3]  destination  ports  backend  incarnation    last_ms  meta  -
  *           4 each     4            4      2        2, the low 16  4        1     1
  *
- * meta is, from bit 0: the state (3 bits), UDP (1), the incarnation's upper 2 bits, SCTP (1).
+ * meta is, from bit 0: the state (3 bits), the protocol (2), the incarnation's upper 3 bits.
  * Fields of one kind stand side by side, so three vector comparisons try all three keys at once and
  * the answer to "is it here" needs neither tags nor a second line. A hit at 90 % load reads 1.3
  * lines on average and writes one.
@@ -53,9 +53,9 @@
  * is no way at all the insert fails and the caller forwards by the lookup table.
  *
  * Limits. Times are 32-bit milliseconds and may wrap; timeouts are cut to 2^30 ms (12 days), and
- * hb_flow_table_age must pass each bucket more often than that. Of a backend's incarnation 18 bits
+ * hb_flow_table_age must pass each bucket more often than that. Of a backend's incarnation 19 bits
  * are kept: incarnations of an id count up by one, so a stale entry could only be taken for a live
- * one if its id was given away 262,144 times while the entry waited out its idle time.
+ * one if its id was given away 524,288 times while the entry waited out its idle time.
  *
  * Failure modes. Who knows the key of the hash can fill one bucket; the key is secret
  * (halbach/flow_key.h). g is not keyed: flows of equal g have second buckets as random as their
@@ -112,11 +112,11 @@ static inline bool hb_flow_on_probation(uint8_t state)
     return state <= HB_FLOW_TCP_RESET;
 }
 
-#define HB_FLOW_INCARNATION_MASK 0x3ffffu
+#define HB_FLOW_INCARNATION_MASK 0x7ffffu
 
 struct hb_flow_value {
     uint32_t
-        incarnation;  /* of the backend, so that a reused id inherits nothing; the low 18 bits */
+        incarnation;  /* of the backend, so that a reused id inherits nothing; the low 19 bits */
     uint16_t backend; /* id */
     uint8_t state;    /* enum hb_flow_state */
     uint16_t tag;     /* see hb_flow_table_attach; not for insert */
@@ -147,7 +147,7 @@ _Static_assert(sizeof(struct hb_flow_query) == 32, "half a cache line");
 
 static inline bool hb_flow_is_ipv6(const struct hb_flow_query *query)
 {
-    return query->kind >> 8 == HB_FAMILY_IPV6;
+    return (query->kind & HB_FLOW_KIND(0, HB_FAMILY_IPV6 ^ HB_FAMILY_IPV4)) != 0;
 }
 
 /* The query for a key, whose addresses it points to. */

@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "flow_table.h"
+#include "variant.h"
 
 /* Reads the headers: where the IP packet begins, its flow and the hash of that, and what is wrong
  * with it. Fetches what stage_flow will read first. */
@@ -78,5 +79,10 @@ void hb_punt(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reas
 
 /* Sends what hb_punt collected. (punt) */
 void hb_punt_flush(struct hb_worker *worker);
+
+/* Takes what the kernel sends by its port on to the wire. Returns whether there was anything.
+ * (punt)
+ */
+bool hb_punt_relay(struct hb_worker *worker, uint16_t from, uint16_t to);
 
 #endif

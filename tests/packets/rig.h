@@ -66,6 +66,7 @@ struct rig {
     uint32_t quics;
     struct hb_backend_record server[RIG_BACKENDS];
     uint32_t servers;
+    struct hb_settings settings;
     uint64_t number;
 
     uint16_t *tags; /* of the flow cache (hb_flow_table_attach) */
@@ -113,6 +114,7 @@ void publish_one_backend(struct rig *rig, uint8_t outer_family);
 struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split);
 void send_mbuf(struct rig *rig, struct rte_mbuf *mbuf);
 void send_frame(struct rig *rig, const struct frame *frame);
+void send_from_kernel(const struct frame *frame);                /* by PUNT_PORT */
 void turn(struct rig *rig);                                      /* one turn of the worker's loop */
 bool receive(struct rig *rig, unsigned port, struct frame *out); /* what left by a port */
 void take_all(struct rig *rig, unsigned port);                   /* the same, unseen */

@@ -443,8 +443,8 @@ static void test_example(void **state)
     print_complaints(&complaints);
     assert_non_null(config);
     assert_int_equal(complaints.count, 0);
-    assert_int_equal(config->pools_count, 3);
-    assert_int_equal(config->services_count, 5);
+    assert_int_equal(config->pools_count, 4);
+    assert_int_equal(config->services_count, 7);
     hb_config_free(config);
 }
 

@@ -47,7 +47,17 @@ static struct hb_state_backend backends[] = {
      .pool = "w \"eb\"",
      .health = HB_BACKEND_FAILED,
      .draining = true,
-     .drain_since_unix = 1790000000},
+     .drain_since_unix = 1790000000,
+     .drain = {.deadline_unix_ms = 1790000600123,
+               .at_deadline = HB_AT_DEADLINE_RESET,
+               .flows_at_start = 40,
+               .forced = 3,
+               .overdue = true},
+     .disabled = true,
+     .reset = true,
+     .weight_is_set = true,
+     .weight = 65535,
+     .ramp_since_unix_ms = 1789999999},
 };
 static struct hb_state_service services[] = {
     {.id = 0,
@@ -64,7 +74,7 @@ static struct hb_state_service services[] = {
      .port_last = 65535},
     {.id = 4095, .incarnation = 2},
 };
-static struct hb_state sample = {UINT64_C(1) << 40, backends, 3, services, 3};
+static struct hb_state sample = {UINT64_C(1) << 40, backends, 3, services, 3, true, 1790000001};
 
 static void fill_sample(void)
 {
