@@ -11,6 +11,7 @@
  *     config_rules.c    what else must hold between keys
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
  *     config_services.c values and rules of services: prefixes, ranges, sources, limits
+ *     config_vips.c     VIPs that are something else too
  *     config_quic.c     the same for QUIC connection ids
  *     config_policy.c   keys and rules for what happens when backends fail, come up, or all rest
  *
@@ -190,7 +191,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader);
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);
 
-/* config_services.c: readers for rows, and rules. `backends` are sorted by address. */
+/* config_services.c: readers for rows, and rules. */
 bool hb_config_read_ports(struct hb_config_reader *reader, const struct hb_config_key *key,
                           const yaml_node_t *node, const char *path, void *object);
 bool hb_config_read_vip(struct hb_config_reader *reader, const struct hb_config_key *key,
@@ -199,6 +200,7 @@ bool hb_config_read_sources(struct hb_config_reader *reader, const struct hb_con
                             const yaml_node_t *node, const char *path, void *object);
 void hb_config_check_service(struct hb_config_reader *reader, uint32_t index);
 void hb_config_check_service_keys(struct hb_config_reader *reader);
+/* config_vips.c: `backends` are sorted by address. */
 void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
                           uint32_t count);
 

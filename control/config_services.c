@@ -123,20 +123,6 @@ static bool parse_prefix(const char *text, struct hb_address *address, uint8_t *
     return *slash == '\0' && bits <= hb_address_bits(address->family);
 }
 
-/* Clears the bits behind a prefix; false when some were set. */
-static bool mask_address(struct hb_address *address, uint8_t length)
-{
-    bool clean = true;
-
-    for (uint32_t bit = length; bit < 8 * HB_ADDRESS_SIZE; bit++) {
-        uint8_t mask = (uint8_t)(0x80 >> bit % 8);
-
-        clean = clean && (address->bytes[bit / 8] & mask) == 0;
-        address->bytes[bit / 8] &= (uint8_t)~mask;
-    }
-    return clean;
-}
-
 /* A prefix whose bits behind its length are zero; complains when they are not. */
 static bool check_clean(struct hb_config_reader *reader, const yaml_node_t *node, const char *path,
                         struct hb_address *address, uint8_t length)
@@ -144,7 +130,7 @@ static bool check_clean(struct hb_config_reader *reader, const yaml_node_t *node
     char written[HB_ADDRESS_TEXT], meant[HB_ADDRESS_TEXT];
 
     hb_address_print(address, written);
-    if (mask_address(address, length))
+    if (hb_address_mask(address, length))
         return true;
     hb_config_complain(reader, line_of(node), path,
                        "%s is an address within a prefix of %u bits; write %s/%u for the prefix, "
@@ -449,88 +435,4 @@ void hb_config_check_service_keys(struct hb_config_reader *reader)
 free_both:
     free(sorted);
     free(around);
-}
-
-/* ---- addresses with two meanings ---- */
-
-static bool holds(const struct hb_service_config *service, const struct hb_address *address)
-{
-    struct hb_address masked = *address;
-
-    mask_address(&masked, service->prefix_length);
-    return hb_address_compare(&masked, &service->vip) == 0;
-}
-
-static void check_vip_source(struct hb_config_reader *reader, uint32_t index,
-                             const struct hb_address *source)
-{
-    const struct hb_service_config *service = &reader->config->services[index];
-    char path[HB_CONFIG_PATH], text[HB_ADDRESS_TEXT], other[HB_ADDRESS_TEXT];
-    int line = hb_config_line_of(reader, &service->vip, service->line);
-
-    if (source->family == 0 || !holds(service, source))
-        return;
-    path_of(path, index, "vip");
-    if (service->prefix_length == hb_address_bits(source->family))
-        hb_config_complain(reader, line, path,
-                           "%s is the tunnel source at line %d, the balancer's own address; use "
-                           "another",
-                           hb_address_print(source, text), hb_config_line_of(reader, source, 0));
-    else
-        hb_config_complain(reader, line, path,
-                           "%s holds %s, the tunnel source at line %d, the balancer's own "
-                           "address; use another",
-                           hb_vip_print(&service->vip, service->prefix_length, text),
-                           hb_address_print(source, other), hb_config_line_of(reader, source, 0));
-}
-
-/* The first of the sorted backends whose address is not below the VIP's: if any lies in the prefix,
- * that one does. */
-static const struct hb_config_entry *find_first(const struct hb_config_entry *backends,
-                                                uint32_t count, const struct hb_address *vip)
-{
-    uint32_t low = 0, high = count;
-
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (hb_address_compare(backends[middle].address, vip) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count ? &backends[low] : NULL;
-}
-
-void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
-                          uint32_t count)
-{
-    const struct hb_config *config = reader->config;
-
-    for (uint32_t i = 0; i < config->services_count; i++) {
-        const struct hb_service_config *service = &config->services[i];
-        char path[HB_CONFIG_PATH], text[HB_ADDRESS_TEXT], other[HB_ADDRESS_TEXT];
-        int line = hb_config_line_of(reader, &service->vip, service->line);
-        const struct hb_config_entry *within;
-
-        if (service->vip.family == 0)
-            continue;
-        check_vip_source(reader, i, &config->tunnel_source);
-        check_vip_source(reader, i, &config->tunnel_source6);
-        within = find_first(backends, count, &service->vip);
-        if (within == NULL || !holds(service, within->address))
-            continue;
-        path_of(path, i, "vip");
-        if (service->prefix_length == hb_address_bits(service->vip.family))
-            hb_config_complain(reader, line, path,
-                               "%s is the address of a backend at line %d too; its tunnel would "
-                               "lead back here, so use another address for one of them",
-                               hb_address_print(&service->vip, text), within->line);
-        else
-            hb_config_complain(reader, line, path,
-                               "%s holds %s, a backend at line %d; its tunnel would lead back "
-                               "here, so move the backend out of the prefix",
-                               hb_vip_print(&service->vip, service->prefix_length, text),
-                               hb_address_print(within->address, other), within->line);
-    }
 }

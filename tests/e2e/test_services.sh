@@ -18,7 +18,7 @@ for n in 1 2 3; do
     needed wait_for 5 "nginx of b$n answers on port 8003" in_ns "b$n" curl -sf -o /dev/null "http://$VIP4:8003/"
     in_ns "b$n" "$(program halbach-backend)" detach eth0 >>"$LAB_DIR/backend-b$n.log" 2>&1
     needed in_ns "b$n" "$(program halbach-backend)" attach eth0 --source "$LB4" --source "$LB6" --vip "$VIP4" \
-        --vip "$VIP6" "${ADDRESSES[@]/#/--vip=}"
+        --vip "$VIP6" "${ADDRESSES[@]/#/--vip=}" >>"$LAB_DIR/backend-b$n.log"
 done
 # The clients' network: .10 is there already.
 for host in 11 12 13 14 15 16 17 66; do

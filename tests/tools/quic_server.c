@@ -44,9 +44,9 @@ struct connection {
     ngtcp2_crypto_conn_ref reference;
     uint8_t cid[CIDS][CID_SIZE];
     uint32_t cids;
-    uint16_t port;   /* of the client, as its last packet had it */
-    int64_t stream;  /* that waits for an answer; -1: none */
-    uint32_t sent;   /* bytes of it */
+    uint16_t port;  /* of the client, as its last packet had it */
+    int64_t stream; /* that waits for an answer; -1: none */
+    uint32_t sent;  /* bytes of it */
     bool closed;
 };
 
@@ -139,8 +139,8 @@ static void open_tls(struct connection *connection)
 {
     const gnutls_datum_t protocol = {(uint8_t *)(uintptr_t) "h3", 2};
 
-    gnutls_init(&connection->tls, GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET |
-                                      GNUTLS_NO_END_OF_EARLY_DATA);
+    gnutls_init(&connection->tls,
+                GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_END_OF_EARLY_DATA);
     gnutls_priority_set_direct(connection->tls, PRIORITY, NULL);
     ngtcp2_crypto_gnutls_configure_server_session(connection->tls);
     connection->reference = (ngtcp2_crypto_conn_ref){connection_of, connection};
@@ -231,16 +231,15 @@ static void write_packets(struct connection *connection)
         ngtcp2_path path = {{(ngtcp2_sockaddr *)&local, sizeof(local)},
                             {(ngtcp2_sockaddr *)&remote, sizeof(remote)},
                             NULL};
-        ngtcp2_vec rest = {server.answer + connection->sent,
-                           server.answer_size - connection->sent};
+        ngtcp2_vec rest = {server.answer + connection->sent, server.answer_size - connection->sent};
         bool answers = connection->stream >= 0;
         ngtcp2_ssize taken = 0, size;
         ngtcp2_pkt_info info;
 
-        size = ngtcp2_conn_writev_stream(
-            connection->quic, &path, &info, packet, sizeof(packet), &taken,
-            answers ? NGTCP2_WRITE_STREAM_FLAG_FIN : 0, answers ? connection->stream : -1, &rest,
-            answers ? 1 : 0, now());
+        size = ngtcp2_conn_writev_stream(connection->quic, &path, &info, packet, sizeof(packet),
+                                         &taken, answers ? NGTCP2_WRITE_STREAM_FLAG_FIN : 0,
+                                         answers ? connection->stream : -1, &rest, answers ? 1 : 0,
+                                         now());
         if (size < 0 && size != NGTCP2_ERR_STREAM_DATA_BLOCKED)
             connection->closed = true;
         if (size <= 0)

@@ -74,14 +74,14 @@ static void any_port(void **state)
 
 static void affinity(void **state)
 {
-    struct hb_config
-        *config = accept_service(SERVICE("vip: 192.0.2.10, protocol: tcp, port: 80, affinity: "
-                                         "source") "\n"
-                                                   "  - { name: b, pool: web, vip: "
-                                                   "\"2001:db8::1\", protocol: tcp, port: 80, "
-                                                   "affinity: source_port, affinity_prefix: 64 }\n"
-                                                   "  - { name: c, pool: web, vip: 192.0.2.11, "
-                                                   "protocol: tcp, port: 80, affinity: flow }");
+    struct hb_config *config =
+        accept_service(SERVICE("vip: 192.0.2.10, protocol: tcp, port: 80, affinity: "
+                               "source") "\n"
+                                         "  - { name: b, pool: web, vip: "
+                                         "\"2001:db8::1\", protocol: tcp, port: 80, "
+                                         "affinity: source_port, affinity_prefix: 64 }\n"
+                                         "  - { name: c, pool: web, vip: 192.0.2.11, "
+                                         "protocol: tcp, port: 80, affinity: flow }");
 
     (void)state;
     assert_int_equal(config->services[0].rules.affinity, HB_AFFINITY_SOURCE);
