@@ -132,16 +132,12 @@ static int32_t find_wide(const struct hb_service_map *map, uint8_t family,
     return hb_service_nets_find(map->nets, family, address, port, protocol);
 }
 
-int32_t hb_service_map_miss_ipv4(const struct hb_service_map *map, uint32_t address, uint16_t port,
+int32_t hb_service_map_wide_ipv4(const struct hb_service_map *map, uint32_t address, uint16_t port,
                                  uint8_t protocol)
 {
     const uint64_t words[2] = {address, 0};
-    int32_t index = find_wide(map, HB_FAMILY_IPV4, words, port, protocol);
 
-    if (index != HB_SERVICE_NOT_VIP)
-        return index;
-    return hb_service_probe4(map, 1, address)->index != HB_SERVICE_EMPTY ? HB_SERVICE_NONE
-                                                                         : HB_SERVICE_NOT_VIP;
+    return find_wide(map, HB_FAMILY_IPV4, words, port, protocol);
 }
 
 int32_t hb_service_map_find_ipv6(const struct hb_service_map *map, const uint8_t *address,

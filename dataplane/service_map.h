@@ -91,8 +91,8 @@ static inline struct hb_service_slot4 *hb_service_probe4(const struct hb_service
     return &slots[at];
 }
 
-/* The same for an IPv4 packet that no service of one address and one port takes. */
-int32_t hb_service_map_miss_ipv4(const struct hb_service_map *map, uint32_t address, uint16_t port,
+/* What prefixes and ranges say of an IPv4 packet; only if there are any. */
+int32_t hb_service_map_wide_ipv4(const struct hb_service_map *map, uint32_t address, uint16_t port,
                                  uint8_t protocol);
 
 /* The same for the packet path. `address` is the four bytes of a VIP as loaded, or points to the
@@ -102,9 +102,16 @@ static inline int32_t hb_service_map_find_ipv4(const struct hb_service_map *map,
 {
     int32_t index = hb_service_probe4(map, 0, hb_service_key4(address, port, protocol))->index;
 
-    if (__builtin_expect(index != HB_SERVICE_EMPTY, 1))
+    if (index != HB_SERVICE_EMPTY)
         return index;
-    return hb_service_map_miss_ipv4(map, address, port, protocol);
+    if (__builtin_expect(map->nets != NULL, 0))
+        index = hb_service_map_wide_ipv4(map, address, port, protocol);
+    else
+        index = HB_SERVICE_NOT_VIP;
+    if (index != HB_SERVICE_NOT_VIP)
+        return index;
+    return hb_service_probe4(map, 1, address)->index != HB_SERVICE_EMPTY ? HB_SERVICE_NONE
+                                                                         : HB_SERVICE_NOT_VIP;
 }
 
 int32_t hb_service_map_find_ipv6(const struct hb_service_map *map, const uint8_t *address,
