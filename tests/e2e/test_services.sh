@@ -32,7 +32,7 @@ EXTRA_POOL="  - name: first
 EXTRA_SERVICE="  - { name: net, vip: $NET4, protocol: tcp, port: 8000-8003, pool: web, affinity: source, deny: [ 203.0.113.64/26 ] }
   - { name: net6, vip: \"$NET6\", protocol: tcp, port: any, pool: web }
   - { name: one, vip: 192.0.2.65, protocol: tcp, port: 8003, pool: first }
-  - { name: limited, vip: 192.0.2.66, protocol: tcp, port: 80, pool: web, new_flows: 20 }"
+  - { name: limited, vip: 192.0.2.66, protocol: tcp, port: 80, pool: web, new_flows: 20, flows: 10 }"
 needed start_balancer 1 2 3
 
 # who URL [FROM]: the backend that answers; nothing when none does.
@@ -69,7 +69,7 @@ check_json "what was denied is counted for its service" "$services" \
 check "the drops have the name" test "$(drops denied)" -gt 0
 check "'halbachctl services' shows prefix and range" grep -q '192\.0\.2\.64/26:8000-8003' <<<"$(ctl services)"
 
-dropped_more_than() { [ "$(drops "$1")" -gt "$2" ]; }
+dropped_by_limits() { [ $(($(drops limit_new_flows) + $(drops limit_flows))) -gt "$1" ]; }
 # A flood of new connections on one service; the others do not notice.
 needed traffic other open "$URL4/echo" --rate 20
 in_ns client python3 -c '
@@ -78,12 +78,15 @@ sockets = [socket.socket() for _ in range(600)]
 for s in sockets:
     s.setblocking(False)
     s.connect_ex(("192.0.2.66", 80))'
-check "the flood is cut to its limit" wait_for 5 "drops for limit_new_flows" dropped_more_than limit_new_flows 400
+check "the flood is cut to its limit" wait_for 5 "drops by the limits" dropped_by_limits 400
 result=$(traffic_end other)
 check_json "connections to another service all went through" "$result" '.failed == 0'
 services=$(api GET services)
 check_json "what was limited is counted for its service" "$services" \
     '[.services[] | select(.limited > 0)] | length == 1 and .[0].name == "limited"'
+
+check_json "no more connections of it than its limit have entries" "$services" \
+    '.services[] | select(.name == "limited") | .flows > 0 and .flows <= 10'
 
 # Prefixes come and go like addresses.
 serving=$(api GET status | jq .generation.serving)
