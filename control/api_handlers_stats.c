@@ -39,6 +39,8 @@ static const struct {
     FIELD(icmp_elsewhere),
     FIELD(fragments),
     FIELD(drain_resets),
+    FIELD(quic_routed),
+    FIELD(quic_unroutable),
 #undef FIELD
 };
 

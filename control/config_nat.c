@@ -72,9 +72,9 @@ static bool read_prefix(const char *text, struct hb_nat_prefix *prefix)
 }
 
 static bool read_sources(struct hb_config_reader *reader, const struct hb_config_key *key,
-                         const yaml_node_t *node, const char *path, void *field)
+                         const yaml_node_t *node, const char *path, void *object)
 {
-    struct hb_nat_sources *sources = field;
+    struct hb_nat_sources *sources = (void *)((uint8_t *)object + key->offset);
     const yaml_node_item_t *item;
 
     if (node->type != YAML_SEQUENCE_NODE)
@@ -133,7 +133,7 @@ static const struct hb_config_key nat_keys[] = {
      .min = 1,
      .max = 65535},
     {.name = "sources",
-     .type = HB_CONFIG_NODE,
+     .type = HB_CONFIG_CUSTOM,
      FIELD(sources),
      .read = read_sources,
      .expected = "a list of addresses and prefixes, such as [198.51.100.64/28]"},

@@ -11,11 +11,6 @@ static const struct hb_source_record *sources(const struct hb_check *c)
     return (const void *)(c->blob + c->header->sources.offset);
 }
 
-static const struct hb_service_record *services(const struct hb_check *c)
-{
-    return (const void *)(c->blob + c->header->services.offset);
-}
-
 static enum hb_reject check_source(struct hb_check *c, uint32_t i)
 {
     const struct hb_source_record *source = &sources(c)[i];

@@ -95,7 +95,7 @@ _halbachctl() {
             awk 'NF == 0 { exit } NR > 1 { print $1 }' | sort -u)" -- "$current")
         ;;
     lookup)
-        mapfile -t COMPREPLY < <(compgen -W 'tcp udp' -- "$current")
+        mapfile -t COMPREPLY < <(compgen -W 'tcp udp sctp' -- "$current")
         ;;
     esac
 }

@@ -19,8 +19,10 @@
 struct hb_steer; /* one interface */
 struct hb_steer_nat_set;
 
+/* One address, or a prefix of addresses. */
 struct hb_vip {
     uint8_t family; /* enum hb_family */
+    uint8_t length; /* bits; 32 or 128, or 0: one address */
     uint8_t bytes[HB_ADDRESS_SIZE];
 };
 
