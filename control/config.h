@@ -69,6 +69,13 @@ struct hb_service_config {
     int line;
 };
 
+/* How the API may be reached beside control's Unix socket. */
+struct hb_api_config {
+    char listen[HB_NAME_SIZE]; /* a loopback address and port; "": nowhere */
+    bool listen_may_change;    /* over TCP, where nobody knows who asks */
+    bool others_may_read;      /* any user of this machine, over the Unix socket */
+};
+
 struct hb_config {
     char *file; /* as it was named */
     char seed[HB_NAME_SIZE];
@@ -77,6 +84,8 @@ struct hb_config {
     struct hb_address tunnel_source;  /* family 0: learned from the kernel's route */
     struct hb_address tunnel_source6; /* the same */
     uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
+    uint32_t keep_configurations;     /* for rollbacks; 0: as history.h says */
+    struct hb_api_config api;
     struct hb_pool_config *pools;
     uint32_t pools_count;
     struct hb_service_config *services;

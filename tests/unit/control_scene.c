@@ -70,13 +70,14 @@ int set_stage(void **state)
     return 0;
 }
 
-static void remove_slot_files(const struct scene *scene)
+/* Beside the state file. */
+static void remove_folder(const struct scene *scene, const char *name)
 {
     char folder[112], file[400];
     const struct dirent *entry;
     DIR *list;
 
-    snprintf(folder, sizeof(folder), "%s.slots", scene->state);
+    snprintf(folder, sizeof(folder), "%s.%s", scene->state, name);
     list = opendir(folder);
     while (list != NULL && (entry = readdir(list)) != NULL) {
         snprintf(file, sizeof(file), "%s/%s", folder, entry->d_name);
@@ -90,6 +91,7 @@ static void remove_slot_files(const struct scene *scene)
 int clear_stage(void **state)
 {
     struct scene *scene = *state;
+    char history[112];
 
     if (scene->control != NULL)
         close_control(scene);
@@ -97,7 +99,10 @@ int clear_stage(void **state)
         close(scene->generation_fd);
     unlink(scene->config);
     unlink(scene->state);
-    remove_slot_files(scene);
+    remove_folder(scene, "slots");
+    remove_folder(scene, "configs");
+    snprintf(history, sizeof(history), "%s.history", scene->state);
+    unlink(history);
     unlink(scene->lock);
     fake_close(&scene->fake);
     free(scene);
