@@ -18,6 +18,7 @@
 #include "bounded_load.h"
 #include "flow_table.h"
 #include "generation.h"
+#include "talkers.h"
 #include "worker.h"
 
 #define HB_NO_PORT UINT16_MAX
@@ -53,6 +54,7 @@ struct hb_worker {
     uint32_t tx_pending;         /* bit mask of the ports whose buffer holds packets */
     uint16_t ipv4_id;            /* of the next outer IPv4 header that needs one */
     struct hb_loads *bounded;    /* NULL until a pool bounds its load */
+    struct hb_talkers talkers;   /* its entries are in the region */
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;
