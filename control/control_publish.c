@@ -282,8 +282,10 @@ static void on_connected(void *context, const struct hb_hello_reply *hello, cons
     hb_events_add(control->events, HB_NEWS_DATAPLANE, NULL, NULL,
                   "the dataplane (pid %u) connected and serves generation %" PRIu64, hello->pid,
                   hello->generation_number);
-    if (control->started && control->publication.wanted != wanted)
-        note_generation(control, 0); /* it serves one of a higher number */
+    if (control->started && control->publication.wanted != wanted) {
+        hb_events_add_cause(control->events, "the dataplane came with a generation of its own");
+        note_generation(control, 0);
+    }
     if (!control->started) {
         if (!hb_control_start_model(control, blob)) {
             control->failed = true;

@@ -29,7 +29,7 @@ static const struct {
     [HB_NEWS_RELOAD] = {"reload", true},        [HB_NEWS_ROLLBACK] = {"rollback", true},
     [HB_NEWS_POLICY] = {"policy", true},        [HB_NEWS_SETTLED] = {"settled", true},
     [HB_NEWS_PUBLISHED] = {"published", false}, [HB_NEWS_REJECTED] = {"rejected", false},
-    [HB_NEWS_DATAPLANE] = {"dataplane", true},
+    [HB_NEWS_DATAPLANE] = {"dataplane", false},
 };
 
 const char *hb_news_name(enum hb_news type)

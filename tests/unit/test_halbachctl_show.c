@@ -51,7 +51,7 @@ static json_t *parse(const char *text)
 #define STATUS_BEGIN                                                                               \
     "{\"version\": \"0.1.0\", \"pid\": 4711, \"uptime_s\": 86400,"                                 \
     " \"config\": {\"file\": \"/etc/halbach/halbach.yaml\", \"loaded_unix\": 1790000000,"          \
-    "  \"reloads\": 3, \"reloads_refused\": 1, \"last_error\": null},"                             \
+    "  \"reloads\": 3, \"reloads_refused\": 1, \"last_error\": null, \"configuration\": 4},"       \
     " \"services\": 2, \"pools\": [{\"name\": \"web\", \"algorithm\": \"maglev\","                 \
     "  \"table_size\": 65537, \"backends\": 4, \"usable\": 3, \"unsettled\": 402,"                 \
     "  \"digest\": \"0c4f00112233445566778899aabbccdd\", \"last_change\": {\"moved\": 16402,"      \
@@ -99,7 +99,8 @@ static void test_status_of_a_good_day(void **state)
            "All is well: dataplane connected and in sync, no backend down\n"
            "\n"
            "Control     0.1.0, pid 4711, up 1d 0h\n"
-           "Config      /etc/halbach/halbach.yaml, read 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
+           "Config      /etc/halbach/halbach.yaml, number 4\n"
+           "            taken 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
            "Dataplane   0.1.0, pid 4700, 1 worker, 812 of 1.0 M flows (0.1 %)\n"
            "Port 0      eth0 (net_af_xdp), 02:00:00:00:00:10, MTU 1500, link up\n"
            "Generation  7, in sync; adopted in 310 us, all workers on it 12 us later\n"
@@ -146,7 +147,8 @@ static void test_status_of_a_bad_night(void **state)
         "Draining    web3 (pool web), 12345 flows left\n"
         "\n"
         "Control     0.1.0, pid 4711, up 1d 0h\n"
-        "Config      /etc/halbach/halbach.yaml, read 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
+        "Config      /etc/halbach/halbach.yaml, number 4\n"
+        "            taken 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
         "Dataplane   0.1.0, pid 4700, 1 worker, 812 of 1.0 M flows (0.1 %)\n"
         "Port 0      eth0 (net_af_xdp), 02:00:00:00:00:10, MTU 1500, link up\n"
         "Generation  9 wanted, 7 serving, not in sync; 2 refused so far\n"
