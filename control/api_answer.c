@@ -124,6 +124,16 @@ void hb_api_answer(struct hb_api_call *call, int status, json_t *body)
     free(text);
 }
 
+/* What a client sent may be no UTF-8, and JSON has to be: then only ASCII is left. */
+static void make_text(char *message)
+{
+    json_t *text = json_string(message);
+
+    for (; text == NULL && *message != '\0'; message++)
+        *message = (unsigned char)*message < 0x80 ? *message : '?';
+    json_decref(text);
+}
+
 void hb_api_refuse(struct hb_api_call *call, int status, const char *format, ...)
 {
     char message[512];
@@ -132,6 +142,7 @@ void hb_api_refuse(struct hb_api_call *call, int status, const char *format, ...
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
+    make_text(message);
     hb_api_answer(call, status, json_pack("{s:{s:s}}", "error", "message", message));
 }
 

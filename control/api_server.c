@@ -119,10 +119,18 @@ static bool check_arguments(struct hb_api_call *call, const struct route *route)
 {
     const struct evkeyval *pair;
     char name[HB_NAME_SIZE + 2];
+    json_t *text;
 
     TAILQ_FOREACH(pair, &call->query, next)
     {
         snprintf(name, sizeof(name), " %s ", pair->key);
+        text = json_string(pair->value);
+        json_decref(text);
+        if (text == NULL) {
+            hb_api_refuse(call, 400, "argument '%s' is not UTF-8; send it percent-encoded",
+                          pair->key);
+            return false;
+        }
         if (strstr(route->arguments, name) != NULL)
             continue;
         hb_api_refuse(call, 400, "unknown argument '%s'; %s%s%s", pair->key,
