@@ -13,6 +13,7 @@
 struct mover {
     const json_t *row;
     double packets, bits, flows, drops;
+    size_t place; /* in the answer */
 };
 
 static double rate(const json_t *now, const json_t *before, const char *path, double seconds)
@@ -48,7 +49,9 @@ static int by_bits(const void *a, const void *b)
 
     if (left->bits != right->bits)
         return left->bits < right->bits ? 1 : -1;
-    return (left->row > right->row) - (left->row < right->row);
+    if (left->packets != right->packets)
+        return left->packets < right->packets ? 1 : -1;
+    return (left->place > right->place) - (left->place < right->place);
 }
 
 /* All of a list, the busiest first. NULL without memory. */
@@ -63,9 +66,12 @@ static struct mover *measure(const json_t *now, const json_t *before, double sec
 
         if (!movers)
             return NULL;
-        movers[i] = (struct mover){
-            row, rate(row, old, "packets", seconds), 8 * rate(row, old, "bytes", seconds),
-            rate(row, old, "new_flows", seconds), rate(row, old, "drops", seconds)};
+        movers[i] = (struct mover){row,
+                                   rate(row, old, "packets", seconds),
+                                   8 * rate(row, old, "bytes", seconds),
+                                   rate(row, old, "new_flows", seconds),
+                                   rate(row, old, "drops", seconds),
+                                   i};
     }
     if (movers)
         qsort(movers, json_array_size(now), sizeof(*movers), by_bits);

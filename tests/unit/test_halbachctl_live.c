@@ -171,8 +171,8 @@ static void test_top(void **state)
                     "\n"
                     "SERVICE  VIP            PACKETS/S  BITS/S  NEW FLOWS/S  DROPS/S\n"
                     "www      192.0.2.10:80        100  16.0 k            2        3\n"
-                    "new      192.0.2.10:82          0       0            0        0\n"
                     "big      192.0.2.10:81        307       0            0        0\n"
+                    "new      192.0.2.10:82          0       0            0        0\n"
                     "\n"
                     "BACKEND  POOL  STATE  PACKETS/S  BITS/S  NEW FLOWS/S  FLOWS\n"
                     "web1     web   up           100  16.0 k            2      5\n");
