@@ -86,6 +86,7 @@ struct hb_config {
     uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
     uint32_t keep_configurations;     /* for rollbacks; 0: as history.h says */
     struct hb_api_config api;
+    uint32_t punt_rate; /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;
     uint32_t pools_count;
     struct hb_service_config *services;

@@ -105,6 +105,13 @@ static const struct hb_config_key api_keys[] = {
 
 static const struct hb_config_schema api_schema = {
     .what = "a mapping such as { listen: 127.0.0.1:8080 }", ROWS(api_keys)};
+static const struct hb_config_key punt_keys[] = {
+    {.name = "rate", .type = HB_CONFIG_NUMBER, FIELD(struct hb_config, punt_rate),
+     .expected = "packets a second for each worker, 0 (no limit) to 100000000", .min = 0,
+     .max = 100000000, .preset = 100000},
+};
+
+static const struct hb_config_schema punt_schema = {.what = "a mapping of rate", ROWS(punt_keys)};
 static const struct hb_config_schema tunnel_schema = {.what = "a mapping of source and source6",
                                                       ROWS(tunnel_keys)};
 static const struct hb_config_schema health_schema = {
@@ -170,6 +177,7 @@ static const struct hb_config_key root_keys[] = {
      .expected = "a secret of 8 to 63 characters, the same on all balancers of a fleet",
      .min = 8, .max = HB_NAME_SIZE - 1, .required = true},
     {.name = "tunnel", .type = HB_CONFIG_MAPPING, .schema = &tunnel_schema},
+    {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
     {.name = "keep_configurations", .type = HB_CONFIG_NUMBER,

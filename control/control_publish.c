@@ -27,7 +27,7 @@ static void send_if_due(struct hb_control *control)
     if (control->plan.pools == NULL || !hb_publication_due(publication, hb_now_ms()))
         return;
     error =
-        hb_generation_build(&control->plan, publication->wanted, &publication->held, &blob, &size);
+        hb_generation_encode(&control->plan, publication->wanted, &publication->held, &blob, &size);
     if (error == 0)
         error = hb_publisher_offer(control->publisher, blob, size);
     free(blob);

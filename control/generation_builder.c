@@ -73,8 +73,8 @@ static void copy_body(uint8_t *body, const struct hb_plan_table *table)
     memcpy(body + 2 * offset, column->unsettled, hb_table_unsettled_bytes(table->slots));
 }
 
-int hb_generation_build(const struct hb_plan *plan, uint64_t number,
-                        const struct hb_held_tables *held, void **blob, size_t *size)
+int hb_generation_encode(const struct hb_plan *plan, uint64_t number,
+                         const struct hb_held_tables *held, void **blob, size_t *size)
 {
     struct hb_generation_header header = {
         .magic = HB_GENERATION_MAGIC,

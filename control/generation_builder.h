@@ -20,7 +20,7 @@ struct hb_held_tables {
 /* Builds the blob of generation `number`; the bodies of tables in `held` are left out. *blob is
  * aligned to HB_SECTION_ALIGN and freed by the caller with free(). -ENOMEM, or -EFBIG when it would
  * exceed HB_GENERATION_SIZE_MAX. */
-int hb_generation_build(const struct hb_plan *plan, uint64_t number,
-                        const struct hb_held_tables *held, void **blob, size_t *size);
+int hb_generation_encode(const struct hb_plan *plan, uint64_t number,
+                         const struct hb_held_tables *held, void **blob, size_t *size);
 
 #endif

@@ -67,6 +67,9 @@ static void fill_hop(struct hb_next_hop *hop, const struct hb_netlink_route *rou
         return;
     memcpy(hop->ifname, link->name, sizeof(hop->ifname));
     memcpy(hop->source_mac, link->mac, sizeof(hop->source_mac));
+    hop->port_ifindex = link->lower ? link->lower : link->ifindex;
+    hop->vlan_type = link->vlan_type;
+    hop->vlan_id = link->vlan_id;
     hop->mtu = route->mtu && route->mtu < link->mtu ? route->mtu : link->mtu;
 }
 

@@ -121,6 +121,7 @@ struct hb_model {
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
+    uint32_t punt_rate;       /* as in struct hb_settings */
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;

@@ -442,5 +442,6 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
     model->settle_after_ms = config->settle_after_ms;
+    model->punt_rate = config->punt_rate;
     return 0;
 }

@@ -4,9 +4,11 @@
  */
 #include "netlink.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <linux/if.h>
 #include <linux/if_arp.h>
+#include <linux/if_ether.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
@@ -97,6 +99,41 @@ static bool read_name(const struct nlattr *attribute, char *name, size_t size)
     return true;
 }
 
+/* The kind-specific attributes of a VLAN interface. */
+static void read_vlan(const struct nlattr *info, const struct nlattr *lower,
+                      struct hb_netlink_link *link)
+{
+    const struct nlattr *attribute, *data = NULL;
+    bool vlan = false;
+
+    if (!info || !lower || mnl_attr_get_payload_len(lower) != sizeof(uint32_t))
+        return;
+    mnl_attr_for_each_nested(attribute, info)
+    {
+        if (mnl_attr_get_type(attribute) == IFLA_INFO_KIND)
+            vlan = mnl_attr_get_payload_len(attribute) >= 4 &&
+                   memcmp(mnl_attr_get_payload(attribute), "vlan", 4) == 0;
+        if (mnl_attr_get_type(attribute) == IFLA_INFO_DATA)
+            data = attribute;
+    }
+    if (!vlan || !data)
+        return;
+    link->vlan_type = ETH_P_8021Q;
+    mnl_attr_for_each_nested(attribute, data)
+    {
+        uint16_t value;
+
+        if (mnl_attr_get_payload_len(attribute) != sizeof(value))
+            continue;
+        memcpy(&value, mnl_attr_get_payload(attribute), sizeof(value));
+        if (mnl_attr_get_type(attribute) == IFLA_VLAN_ID)
+            link->vlan_id = value;
+        if (mnl_attr_get_type(attribute) == IFLA_VLAN_PROTOCOL)
+            link->vlan_type = be16toh(value);
+    }
+    link->lower = mnl_attr_get_u32(lower);
+}
+
 int hb_netlink_parse_link(const struct nlmsghdr *message, struct hb_netlink_link *link)
 {
     const struct ifinfomsg *info = mnl_nlmsg_get_payload(message);
@@ -120,6 +157,8 @@ int hb_netlink_parse_link(const struct nlmsghdr *message, struct hb_netlink_link
     link->up = info->ifi_flags & IFF_UP;
     link->ethernet =
         info->ifi_type == ARPHRD_ETHER && read_mac(attributes.of[IFLA_ADDRESS], link->mac);
+    if (!attributes.of[IFLA_LINK_NETNSID])
+        read_vlan(attributes.of[IFLA_LINKINFO], attributes.of[IFLA_LINK], link);
     return 0;
 }
 

@@ -25,6 +25,11 @@ struct hb_netlink_link {
     char name[16];
     uint8_t mac[6];
     uint32_t mtu; /* bytes */
+    /* Of a VLAN interface: whose frames it tags, and how. `lower` is 0 for all others, and where
+     * the lower interface is in another network namespace. */
+    uint32_t lower;
+    uint16_t vlan_type; /* EtherType of the tag: 0x8100, 0x88a8 */
+    uint16_t vlan_id;
 };
 
 /* A neighbour, from RTM_NEWNEIGH or RTM_DELNEIGH. */

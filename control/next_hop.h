@@ -25,6 +25,9 @@ struct hb_next_hop {
     bool resolved;    /* everything below is known */
     uint32_t ifindex; /* of the outgoing interface */
     char ifname[16];
+    uint32_t port_ifindex; /* of the interface that puts it on the wire: of a VLAN the lower one */
+    uint16_t vlan_type;    /* EtherType of the tag it gets there; 0: none */
+    uint16_t vlan_id;
     uint32_t mtu;          /* of the route or the interface */
     uint8_t source_mac[6]; /* of the interface */
     uint8_t gateway_mac[6];

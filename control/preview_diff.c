@@ -89,7 +89,8 @@ void hb_preview_diff(struct hb_preview *preview)
     preview->changed = preview->reseeded ||
                        hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
                        hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
-                       config->settle_after_ms != model->settle_after_ms;
+                       config->settle_after_ms != model->settle_after_ms ||
+                       config->punt_rate != model->punt_rate;
     for (uint32_t p = 0; p < preview->pools_count; p++) {
         const struct hb_preview_pool *pool = &preview->pools[p];
 

@@ -204,6 +204,7 @@ static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
 static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
 {
     plan->hash_key = model->hash_key;
+    plan->settings.punt_rate = model->punt_rate;
     for (uint32_t s = 0; s < model->services_count; s++)
         plan_service(plan, &model->services[s]);
     for (uint32_t p = 0; p < model->pools_count; p++) {

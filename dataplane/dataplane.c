@@ -189,6 +189,9 @@ static int make_workers(struct hb_dataplane *d, char *problem)
 
         for (uint32_t p = 0; p < d->ports.count; p++)
             config.ports[p] = d->ports.port[p].id;
+        for (uint32_t p = 0; p < d->ports.count; p++)
+            config.kernel[p] = (struct hb_kernel_way){d->ports.port[p].punt_id != HB_PORT_NONE,
+                                                      d->ports.port[p].punt_id};
         d->worker[i] = hb_worker_create(&config, problem, HB_TEXT_SIZE);
         if (d->worker[i] == NULL) {
             free_workers(d);
@@ -323,6 +326,8 @@ void hb_dataplane_serve(struct hb_dataplane *dataplane)
         (void)poll(ready, 2, timeout);
         hb_api_server_step(dataplane->server);
         watch_steering(&dataplane->ports);
+        hb_ports_watch_links(&dataplane->ports);
+        hb_ports_steer_count(&dataplane->ports, dataplane->counters.region);
         hb_adopted_log(dataplane->adopted);
     }
 }

@@ -184,8 +184,10 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
                      const struct hb_options *options, const struct hb_machine *machine,
                      struct hb_eal_plan *plan, char *problem)
 {
-    uint32_t devices = count_option(line, device_options), workers;
+    uint32_t devices = count_option(line, device_options), workers, taps = 0;
 
+    for (uint32_t id = 0; id < HB_PORTS_MAX; id++)
+        taps += options->punt[id] != NULL;
     memset(plan, 0, sizeof(*plan));
     add(plan, program);
     for (int i = 0; i < line->eal_count; i++)
@@ -194,6 +196,9 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
     if (!plan->user_sets_logs) {
         add(plan, "--log-level=lib.*:error");
         add(plan, "--log-level=bus.*:error");
+        if (taps >
+            0) /* its complaints about rte_flow, which is not used, would only worry people */
+            add(plan, "--log-level=pmd.net.tap:critical");
     }
     if (machine->queues > 0 && find_option(line, core_lists) == NULL &&
         find_option(line, core_masks) == NULL)
@@ -201,7 +206,7 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
     else
         workers = count_workers(line, machine->cpus);
     plan->memory_mb = (options->flows * FLOW_BYTES +
-                       hb_port_memory_bytes(devices + options->interfaces, workers) +
+                       hb_port_memory_bytes(devices + taps + options->interfaces, workers) +
                        GENERATION_BYTES + EAL_OVERHEAD_BYTES) /
                           MEGABYTE +
                       1;

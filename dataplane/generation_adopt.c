@@ -213,6 +213,8 @@ static enum hb_reject adopt_blob(struct hb_adopted *adopted, const void *blob,
      * who drop them by name. */
     if (error == 0 && hb_ports_steer_keep_only(adopted->ports, vips, vips_count) != 0)
         hb_log_error("VIPs that are gone could not be removed from the steering program");
+    if (error == 0 && hb_ports_steer_limit(adopted->ports, header->settings.punt_rate) != 0)
+        hb_log_error("the steering program does not take the limit of the way to the kernel");
     free(vips);
     return fault->reason;
 }

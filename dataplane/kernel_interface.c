@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include <linux/ethtool.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 
 /* Queues as `ethtool -l` shows them. Drivers with separate RX and TX queues (veth) and those
@@ -55,6 +57,46 @@ int hb_kernel_interface_read(const char *name, struct hb_kernel_interface *inter
 
 fail:
     error = -errno;
+    close(fd);
+    return error;
+}
+
+int hb_kernel_interface_set_carrier(uint32_t index, bool up)
+{
+    struct {
+        struct nlmsghdr header;
+        struct ifinfomsg link;
+        struct rtattr attribute;
+        uint8_t carrier;
+        uint8_t padding[3];
+    } request = {
+        .header = {.nlmsg_len = sizeof(request),
+                   .nlmsg_type = RTM_NEWLINK,
+                   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK},
+        .link = {.ifi_family = AF_UNSPEC, .ifi_index = (int)index},
+        .attribute = {.rta_len = RTA_LENGTH(1), .rta_type = IFLA_CARRIER},
+        .carrier = up,
+    };
+    struct {
+        struct nlmsghdr header;
+        struct nlmsgerr error;
+        uint8_t rest[256];
+    } reply;
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), error = 0;
+    ssize_t size;
+
+    if (fd < 0)
+        return -errno;
+    if (send(fd, &request, sizeof(request), 0) < 0)
+        error = -errno;
+    size = error == 0 ? recv(fd, &reply, sizeof(reply), 0) : -1;
+    if (error == 0 && size < 0)
+        error = -errno;
+    if (error == 0)
+        error = size >= (ssize_t)(sizeof(reply.header) + sizeof(reply.error)) &&
+                        reply.header.nlmsg_type == NLMSG_ERROR
+                    ? reply.error.error
+                    : -EPROTO;
     close(fd);
     return error;
 }

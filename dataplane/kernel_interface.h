@@ -24,6 +24,10 @@ struct hb_kernel_interface {
 /* Reads it. Returns 0 or -errno (-ENODEV: there is none of this name in this network namespace). */
 int hb_kernel_interface_read(const char *name, struct hb_kernel_interface *interface);
 
+/* Tells the kernel whether an interface has a carrier: for those, like a TAP, whose link is what
+ * their owner says. Returns 0 or -errno. */
+int hb_kernel_interface_set_carrier(uint32_t index, bool up);
+
 /* Claims the interface for this process until the descriptor that is returned is closed, or the
  * process ends in whatever way. Returns -EADDRINUSE when another dataplane of this network
  * namespace has it, with its pid in *owner. Leaves no file behind: the claim is an abstract Unix

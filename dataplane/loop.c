@@ -29,14 +29,20 @@ static const struct hb_generation *load_generation(struct hb_worker *worker)
     return generation;
 }
 
-static bool poll_port(struct hb_worker *worker, uint16_t port)
+/* Polls the port, and the kernel's side of it. */
+static bool poll_port(struct hb_worker *worker, uint32_t index)
 {
+    const struct hb_kernel_way *kernel = &worker->config.kernel[index];
+    uint16_t port = worker->config.ports[index];
     struct rte_mbuf *mbufs[HB_BURST];
     uint16_t count = rte_eth_rx_burst(port, (uint16_t)worker->config.index, mbufs, HB_BURST);
     const struct hb_generation *generation = load_generation(worker);
 
+    if (unlikely(kernel->there))
+        hb_punt_relay(worker, kernel->port, port);
     if (count == 0)
         return false;
+    worker->punt_port = kernel->there ? kernel->port : HB_NO_PORT;
     hb_pipeline_run(worker, generation, mbufs, count);
     return true;
 }
@@ -87,7 +93,7 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
     if (unlikely(atomic_load_explicit(&worker->flush, memory_order_acquire)))
         flush_flows(worker);
     for (uint32_t i = 0; i < worker->config.ports_count; i++)
-        busy |= poll_port(worker, worker->config.ports[i]);
+        busy |= poll_port(worker, i);
     age_flows(worker);
     worker->counters->loops++;
     worker->counters->busy_loops += busy;

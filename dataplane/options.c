@@ -69,21 +69,30 @@ static int set_interface(struct hb_options *options, const char *value, char *pr
     return 0;
 }
 
-static int set_kernel_interface(struct hb_options *options, const char *value, char *problem)
+/* PORT=IFNAME, into a list by port. */
+static int set_of_port(const char *option, const char *list[], const char *value, char *problem)
 {
     const char *name;
     uint64_t port;
 
     if (!read_number(value, HB_PORTS_MAX - 1, &port, &name) || *name != '=' || !is_ifname(name + 1))
-        return complain(
-            problem,
-            "--kernel-interface '%.80s': PORT=IFNAME is expected, such as 0=tap0; ports are "
-            "0 to %d",
-            value, HB_PORTS_MAX - 1);
-    if (options->kernel_interface[port] != NULL)
-        return complain(problem, "--kernel-interface: port %u is given twice", (unsigned)port);
-    options->kernel_interface[port] = name + 1;
+        return complain(problem,
+                        "%s '%.80s': PORT=IFNAME is expected, such as 0=eth0; ports are 0 to %d",
+                        option, value, HB_PORTS_MAX - 1);
+    if (list[port] != NULL)
+        return complain(problem, "%s: port %u is given twice", option, (unsigned)port);
+    list[port] = name + 1;
     return 0;
+}
+
+static int set_kernel_interface(struct hb_options *options, const char *value, char *problem)
+{
+    return set_of_port("--kernel-interface", options->kernel_interface, value, problem);
+}
+
+static int set_punt(struct hb_options *options, const char *value, char *problem)
+{
+    return set_of_port("--punt", options->punt, value, problem);
 }
 
 static int set_flows(struct hb_options *options, const char *value, char *problem)
@@ -191,6 +200,10 @@ static const struct row {
     {"--kernel-interface", "PORT=IFNAME", set_kernel_interface,
      "the kernel interface that has the same link as DPDK\n"
      "port PORT, when the driver does not know it"},
+    {"--punt", "PORT=IFNAME", set_punt,
+     "makes the TAP interface IFNAME with the MAC address of\n"
+     "DPDK port PORT: what is not for a VIP goes to the\n"
+     "kernel there, and what the kernel sends there goes out"},
     {"--timeout-tcp-syn", "TIME", set_tcp_syn_ms, "a SYN and nothing after it (default 3s)"},
     {"--timeout-tcp-established", "TIME", set_tcp_established_ms,
      "an established connection that is idle (default 1h)"},
@@ -285,7 +298,7 @@ void hb_options_help(FILE *out)
         "usage: halbach-dataplane [EAL options] -- [options]\n"
         "       halbach-dataplane [options]\n\n"
         "  halbach-dataplane --interface eth0\n"
-        "  halbach-dataplane -l 0-3 -a 0000:3b:00.0 -- --flows 16M\n\n"
+        "  halbach-dataplane -l 0-3 -a 0000:3b:00.0 -- --punt 0=hb0 --flows 16M\n\n"
         "EAL options are DPDK's; the most useful ones:\n"
         "  -l 0-3                       CPU cores: the first one manages, each other is a worker\n"
         "  --lcores '0@0,1@0'           one worker, all on CPU 0\n"

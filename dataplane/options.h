@@ -24,6 +24,7 @@ struct hb_options {
     const char *interface[HB_PORTS_MAX]; /* one port each, AF_XDP or AF_PACKET */
     uint32_t interfaces;
     const char *kernel_interface[HB_PORTS_MAX]; /* by port id; NULL: what the driver says */
+    const char *punt[HB_PORTS_MAX];             /* by port id: name of its TAP; NULL: none */
     uint64_t flows;                             /* of all workers together */
     uint32_t idle_sleep_us;
     struct hb_flow_timeouts timeouts;

@@ -15,6 +15,7 @@
 #include "log.h"
 #include "port_internal.h"
 #include "port_memory.h"
+#include "xdp/steer_maps.h"
 
 /* The longest outer headers (Ethernet, VLAN, IPv6, a tunnel header to come) fit in front of a
  * packet. */
@@ -186,7 +187,26 @@ static int find_kernel_interface(const struct hb_options *options, struct hb_por
     return 0;
 }
 
-static int open_found_ports(struct hb_ports *ports, char *problem)
+#ifdef RTE_ETH_DEV_BONDED_SLAVE
+#define BOND_MEMBER RTE_ETH_DEV_BONDED_SLAVE
+#else /* its name since DPDK 23.11 */
+#define BOND_MEMBER RTE_ETH_DEV_BONDING_MEMBER
+#endif
+
+/* Is it the turn of this port? Bonds come first: a bond takes its members when it is set up, and
+ * only then are they marked. A member is no port of its own: the bond drives it. */
+static bool is_its_turn(uint16_t id, bool bonds)
+{
+    struct rte_eth_dev_info info;
+
+    if (rte_eth_dev_info_get(id, &info) != 0)
+        return !bonds; /* setting it up will say what is wrong */
+    if (info.dev_flags != NULL && (*info.dev_flags & BOND_MEMBER) != 0)
+        return false;
+    return (strcmp(info.driver_name, "net_bonding") == 0) == bonds;
+}
+
+static int open_ports_of_turn(struct hb_ports *ports, bool bonds, char *problem)
 {
     uint16_t id;
 
@@ -194,13 +214,15 @@ static int open_found_ports(struct hb_ports *ports, char *problem)
         struct hb_port *port;
         int error;
 
+        if (!is_its_turn(id, bonds))
+            continue;
         if (ports->count == HB_PORTS_MAX || id >= HB_PORTS_MAX) {
             snprintf(problem, HB_TEXT_SIZE, "more than %d ports; name the ones to use with -a",
                      HB_PORTS_MAX);
             return -E2BIG;
         }
         port = &ports->port[ports->count++];
-        *port = (struct hb_port){.id = id, .claim = -1};
+        *port = (struct hb_port){.id = id, .claim = -1, .punt_id = HB_PORT_NONE};
         error = find_kernel_interface(ports->options, port, problem);
         if (error == 0)
             error = hb_port_set_up(ports, port, problem);
@@ -210,21 +232,36 @@ static int open_found_ports(struct hb_ports *ports, char *problem)
     return 0;
 }
 
-/* --kernel-interface is for ports that EAL found; one for a port that is not there is a slip. */
-static int check_kernel_interfaces(const struct hb_ports *ports, char *problem)
+static int open_found_ports(struct hb_ports *ports, char *problem)
+{
+    int error = open_ports_of_turn(ports, true, problem);
+
+    return error != 0 ? error : open_ports_of_turn(ports, false, problem);
+}
+
+/* Both options are for ports that EAL found; one for a port that is not there is a slip. */
+static int check_port_options(const struct hb_ports *ports, char *problem)
 {
     for (uint32_t id = 0; id < HB_PORTS_MAX; id++) {
+        const char *punt = ports->options->punt[id], *name = ports->options->kernel_interface[id];
         uint32_t i = 0;
 
-        if (ports->options->kernel_interface[id] == NULL)
+        if (punt == NULL && name == NULL)
             continue;
+        if (punt != NULL && name != NULL) {
+            snprintf(problem, HB_TEXT_SIZE,
+                     "--punt %u=%s and --kernel-interface %u=%s: the TAP is the port's kernel "
+                     "interface; give one of the two",
+                     id, punt, id, name);
+            return -EINVAL;
+        }
         while (i < ports->count && ports->port[i].id != id)
             i++;
         if (i < ports->count)
             continue;
-        snprintf(problem, HB_TEXT_SIZE,
-                 "--kernel-interface %u=%s: EAL found no port %u, but %u ports from 0 on", id,
-                 ports->options->kernel_interface[id], id, ports->count);
+        snprintf(problem, HB_TEXT_SIZE, "%s %u=%s: EAL found no port %u, but %u ports from 0 on",
+                 punt != NULL ? "--punt" : "--kernel-interface", id, punt != NULL ? punt : name, id,
+                 ports->count);
         return -ENODEV;
     }
     return 0;
@@ -233,7 +270,7 @@ static int check_kernel_interfaces(const struct hb_ports *ports, char *problem)
 int hb_ports_open(struct hb_ports *ports, const struct hb_options *options,
                   const uint8_t *worker_node, uint32_t workers, char *problem)
 {
-    uint32_t found = rte_eth_dev_count_avail(), mtu = RTE_ETHER_MTU;
+    uint32_t found = rte_eth_dev_count_avail(), mtu = RTE_ETHER_MTU, punts = 0;
     int error;
 
     *ports = (struct hb_ports){.workers = workers, .worker_node = worker_node, .options = options};
@@ -244,13 +281,19 @@ int hb_ports_open(struct hb_ports *ports, const struct hb_options *options,
             "-a ADDRESS for a NIC that is bound to DPDK");
         return -ENODEV;
     }
+    for (uint32_t id = 0; id < HB_PORTS_MAX; id++)
+        punts += options->punt[id] != NULL;
     error = hb_port_interfaces_check(options, &mtu, problem);
     if (error == 0)
-        error = hb_ports_make_pools(ports, found + options->interfaces, mtu, problem);
+        error = hb_ports_make_pools(ports, found + options->interfaces + punts, mtu, problem);
     if (error == 0)
         error = open_found_ports(ports, problem);
     if (error == 0)
-        error = check_kernel_interfaces(ports, problem);
+        error = check_port_options(ports, problem);
+    for (uint32_t i = 0; i < ports->count && error == 0; i++)
+        if (options->punt[ports->port[i].id] != NULL)
+            error = hb_port_punt_open(ports, &ports->port[i], options->punt[ports->port[i].id],
+                                      problem);
     for (uint32_t i = 0; i < options->interfaces && error == 0; i++)
         error = hb_port_interface_open(ports, options->interface[i], problem);
     return error;
@@ -272,11 +315,13 @@ void hb_port_close(struct hb_port *port)
     }
     if (port->claim >= 0)
         close(port->claim);
-    *port = (struct hb_port){.id = HB_PORT_NONE, .claim = -1};
+    *port = (struct hb_port){.id = HB_PORT_NONE, .claim = -1, .punt_id = HB_PORT_NONE};
 }
 
 void hb_ports_close(struct hb_ports *ports)
 {
+    while (ports->punts > 0)
+        hb_port_close(&ports->punt[--ports->punts]);
     while (ports->count > 0)
         hb_port_close(&ports->port[--ports->count]);
     for (uint32_t node = 0; node < HB_NODES_MAX; node++) {
@@ -294,8 +339,10 @@ void hb_port_describe(const struct hb_port *port, struct hb_port_info *info)
     memcpy(info->mac, port->mac, sizeof(info->mac));
     memcpy(info->ifname, port->kernel.name, sizeof(info->ifname));
     memcpy(info->driver, port->driver, sizeof(info->driver));
-    /* net_af_xdp and net_af_packet call the link up whatever the kernel thinks. */
-    if (port->kernel.name[0] != '\0' && hb_kernel_interface_read(port->kernel.name, &now) == 0)
+    /* net_af_xdp and net_af_packet call the link up whatever the kernel thinks; a TAP is as up as
+     * its port. */
+    if (port->punt_id == HB_PORT_NONE && port->kernel.name[0] != '\0' &&
+        hb_kernel_interface_read(port->kernel.name, &now) == 0)
         info->link_up = now.up;
     else if (rte_eth_link_get_nowait(port->id, &link) == 0)
         info->link_up = link.link_status == RTE_ETH_LINK_UP;
@@ -325,4 +372,34 @@ int hb_ports_steer_keep_only(struct hb_ports *ports, const struct hb_vip *vips, 
             first = first != 0 ? first : error;
         }
     return first;
+}
+
+int hb_ports_steer_limit(struct hb_ports *ports, uint32_t rate)
+{
+    int first = 0;
+
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (ports->port[i].steer != NULL) {
+            int error = hb_steer_limit(ports->port[i].steer, rate);
+
+            first = first != 0 ? first : error;
+        }
+    return first;
+}
+
+void hb_ports_steer_count(const struct hb_ports *ports, struct hb_counters_header *region)
+{
+    uint64_t sum[HB_STEER_COUNT] = {0}, counters[HB_STEER_COUNT];
+
+    for (uint32_t i = 0; i < ports->count; i++) {
+        if (ports->port[i].steer == NULL ||
+            hb_steer_read_counters(ports->port[i].steer, counters) != 0)
+            continue;
+        for (uint32_t c = 0; c < HB_STEER_COUNT; c++)
+            sum[c] += counters[c];
+    }
+    region->steer_redirected = sum[HB_STEER_REDIRECTED];
+    region->steer_no_socket = sum[HB_STEER_NO_SOCKET];
+    region->steer_passed = sum[HB_STEER_PASSED] + sum[HB_STEER_TAGS];
+    region->steer_limited = sum[HB_STEER_LIMITED];
 }

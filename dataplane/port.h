@@ -13,11 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "halbach/counters.h"
 #include "halbach/protocol.h"
 #include "kernel_interface.h"
 #include "node_memory.h"
 #include "options.h"
 #include "xdp/steer.h"
+
+#define HB_PORT_NONE UINT16_MAX /* as an id: there is none */
 
 struct rte_mempool;
 
@@ -29,13 +32,17 @@ struct hb_port {
     struct hb_kernel_interface kernel; /* of the same link; name "": none */
     struct hb_steer *steer;            /* AF_XDP through the steering program, else NULL */
     bool steering_lost;                /* somebody else detached it; has been logged */
-    bool added;                        /* for an --interface, by us */
+    bool added;                        /* for an --interface or --punt, by us */
+    bool link_down;                    /* as last seen, of a port with a TAP; has been logged */
+    uint16_t punt_id;                  /* its TAP's port id, or HB_PORT_NONE */
     int claim;                         /* on the kernel interface, or -1 */
 };
 
 struct hb_ports {
     struct hb_port port[HB_PORTS_MAX];
     uint32_t count;
+    struct hb_port punt[HB_PORTS_MAX]; /* the TAPs; `kernel` is their interface */
+    uint32_t punts;
     struct rte_mempool *pool[HB_NODES_MAX]; /* buffers for the workers of a NUMA node */
     uint32_t buffers;                       /* in all pools */
     uint32_t workers;
@@ -51,6 +58,15 @@ int hb_ports_open(struct hb_ports *ports, const struct hb_options *options,
 
 /* Stops and closes all, detaches the steering programs. Also after a failed open. */
 void hb_ports_close(struct hb_ports *ports);
+
+/* What may pass to the kernel of what the steering programs see: packets a second of each CPU. */
+int hb_ports_steer_limit(struct hb_ports *ports, uint32_t rate);
+
+/* Sums up what the steering programs counted: into the header of the region. */
+void hb_ports_steer_count(const struct hb_ports *ports, struct hb_counters_header *region);
+
+/* Tells the kernel at the TAPs whether the links of their ports are up: about once a second. */
+void hb_ports_watch_links(struct hb_ports *ports);
 
 /* For the hello. Asks kernel and driver whether the link is up. */
 void hb_port_describe(const struct hb_port *port, struct hb_port_info *info);

@@ -42,8 +42,7 @@ int hb_port_interfaces_check(const struct hb_options *options, uint32_t *mtu, ch
     return 0;
 }
 
-/* Adds a virtual device and finds its port. */
-static int add_device(struct hb_port *port, const char *name, const char *arguments)
+int hb_port_add_device(struct hb_port *port, const char *name, const char *arguments)
 {
     int error = rte_eal_hotplug_add("vdev", name, arguments);
 
@@ -127,7 +126,7 @@ static int open_af_xdp(struct hb_ports *ports, struct hb_port *port, char *why)
     snprintf(device, sizeof(device), "net_af_xdp%u", port->kernel.index);
     snprintf(arguments, sizeof(arguments), "iface=%s,start_queue=0,queue_count=%u,xdp_prog=%s",
              port->kernel.name, ports->workers, program);
-    error = add_device(port, device, arguments);
+    error = hb_port_add_device(port, device, arguments);
     if (error != 0) {
         snprintf(why, HB_TEXT_SIZE, "DPDK's net_af_xdp does not take it: %s", rte_strerror(-error));
         return error;
@@ -147,7 +146,7 @@ static int open_af_packet(struct hb_ports *ports, struct hb_port *port, char *pr
 
     snprintf(device, sizeof(device), "net_af_packet%u", port->kernel.index);
     snprintf(arguments, sizeof(arguments), "iface=%s,qpairs=%u", port->kernel.name, ports->workers);
-    error = add_device(port, device, arguments);
+    error = hb_port_add_device(port, device, arguments);
     if (error != 0) {
         snprintf(problem, HB_TEXT_SIZE,
                  "--interface %s: neither AF_XDP nor AF_PACKET can be had (%s); both need root, or "
@@ -183,7 +182,7 @@ int hb_port_interface_open(struct hb_ports *ports, const char *name, char *probl
     struct hb_kernel_interface *kernel = &port->kernel;
     int error, claim;
 
-    *port = (struct hb_port){.id = HB_PORT_NONE, .claim = -1};
+    *port = (struct hb_port){.id = HB_PORT_NONE, .claim = -1, .punt_id = HB_PORT_NONE};
     error = claim_interface(port, name, problem);
     if (error != 0)
         return error;

@@ -7,8 +7,6 @@
 
 #include "port.h"
 
-#define HB_PORT_NONE UINT16_MAX /* as an id: the port is gone */
-
 /* What stands before and after a packet of an AF_XDP port in its buffer: Ethernet with two VLAN
  * tags, and the room that XDP keeps for itself. */
 #define HB_FRAME_OVERHEAD (14 + 2 * 4 + 256)
@@ -26,6 +24,13 @@ int hb_port_set_up(const struct hb_ports *ports, struct hb_port *port, char *pro
 
 /* Undoes whatever has been done to a port. */
 void hb_port_close(struct hb_port *port);
+
+/* Adds the TAP that --punt asks for beside a port. */
+int hb_port_punt_open(struct hb_ports *ports, struct hb_port *port, const char *name,
+                      char *problem);
+
+/* Adds a virtual device and finds its port. Returns 0 or a negative errno. */
+int hb_port_add_device(struct hb_port *port, const char *name, const char *arguments);
 
 /* All of --interface exist; raises *mtu to the largest MTU that one of them has. */
 int hb_port_interfaces_check(const struct hb_options *options, uint32_t *mtu, char *problem);

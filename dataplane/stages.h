@@ -59,4 +59,9 @@ void hb_punt(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reas
 /* Sends what hb_punt collected. (punt) */
 void hb_punt_flush(struct hb_worker *worker);
 
+/* Takes what the kernel sends by its port on to the wire. Returns whether there was anything.
+ * (punt)
+ */
+bool hb_punt_relay(struct hb_worker *worker, uint16_t from, uint16_t to);
+
 #endif

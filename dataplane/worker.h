@@ -45,6 +45,10 @@ struct hb_worker_config {
     uint32_t numa_node;
     uint16_t ports[HB_PORTS_MAX]; /* ports it receives from */
     uint32_t ports_count;
+    struct hb_kernel_way {
+        bool there;
+        uint16_t port;      /* the TAP */
+    } kernel[HB_PORTS_MAX]; /* of each of `ports`: the way to the kernel, if it has one */
     uint64_t flows_max;     /* flows that its cache holds */
     uint64_t flows6_max;    /* of which IPv6 at most; 0: an eighth */
     uint32_t idle_sleep_us; /* sleep so long after many idle polls in a row; 0: never */

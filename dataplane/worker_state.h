@@ -19,6 +19,7 @@
 #include "flow_table.h"
 #include "generation.h"
 #include "talkers.h"
+#include "token_bucket.h"
 #include "worker.h"
 
 #define HB_NO_PORT UINT16_MAX
@@ -40,7 +41,6 @@ struct hb_worker {
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
-    uint16_t punt_port;                   /* kernel's side; HB_NO_PORT unless set */
 
     /* Written by any thread; read by the worker each turn. */
     alignas(64) atomic_bool stop;
@@ -52,9 +52,11 @@ struct hb_worker {
     uint64_t age_due;            /* buckets to age, in fractions of HB_SWEEP_MS */
     uint32_t idle_polls;         /* turns in a row that received nothing */
     uint32_t tx_pending;         /* bit mask of the ports whose buffer holds packets */
-    uint16_t ipv4_id;            /* of the next outer IPv4 header that needs one */
-    struct hb_loads *bounded;    /* NULL until a pool bounds its load */
-    struct hb_talkers talkers;   /* its entries are in the region */
+    uint16_t punt_port; /* to the kernel, for what comes by the port in hand; or HB_NO_PORT */
+    struct hb_token_bucket punt_rate[2]; /* see punt.c */
+    uint16_t ipv4_id;                    /* of the next outer IPv4 header that needs one */
+    struct hb_loads *bounded;            /* NULL until a pool bounds its load */
+    struct hb_talkers talkers;           /* its entries are in the region */
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;

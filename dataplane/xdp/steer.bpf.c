@@ -8,6 +8,9 @@
  * retransmission saves. Whatever this program does not understand (unknown EtherType, more than two
  * VLAN tags, a header cut short) is the kernel's, which has its own counters for it.
  *
+ * What goes to the kernel is limited to a rate, so that a flood toward the host leaves its CPU to
+ * the dataplane; what keeps the host reachable has a rate of its own, as in punt.c.
+ *
  * Neighbour discovery is the kernel's too, even when it is sent to a VIP: neighbours probe an
  * address by unicast, and only the kernel answers for it.
  */
@@ -48,6 +51,13 @@ struct {
     __type(value, __u64);
 } hb_counters SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct hb_steer_limit);
+} hb_limit SEC(".maps");
+
 static __always_inline int count(enum hb_steer_counter counter, int verdict)
 {
     __u32 index = counter;
@@ -67,6 +77,71 @@ static __always_inline int is_neighbour_discovery(struct ipv6hdr *ip, void *end)
     if ((void *)(type + 1) > end)
         return 0;
     return *type >= ND_FIRST && *type <= ND_LAST;
+}
+
+#define SECOND_NS 1000000000ULL
+#define BURST_NS  100000000ULL /* a bucket holds what a tenth of a second brings */
+
+/* A bucket of time: a packet takes SECOND_NS / rate of it. Written without a division: tokens are
+ * kept `rate` times larger. */
+static __always_inline int may_pass(__u32 class)
+{
+    __u32 index = 0;
+    struct hb_steer_limit *limit = bpf_map_lookup_elem(&hb_limit, &index);
+    __u64 now, elapsed, room;
+
+    if (!limit || limit->rate == 0)
+        return 1;
+    class &= 1;
+    now = bpf_ktime_get_ns();
+    elapsed = now - limit->filled_ns[class];
+    limit->filled_ns[class] = now;
+    if (elapsed > SECOND_NS) /* more would not fit, nor is it needed */
+        elapsed = SECOND_NS;
+    room = limit->rate * BURST_NS;
+    if (room < SECOND_NS)
+        room = SECOND_NS;
+    limit->tokens[class] += elapsed * limit->rate;
+    if (limit->tokens[class] > room)
+        limit->tokens[class] = room;
+    if (limit->tokens[class] < SECOND_NS)
+        return 0;
+    limit->tokens[class] -= SECOND_NS;
+    return 1;
+}
+
+/* BGP and BFD by their ports. An address that is a VIP's has been steered away before. */
+static __always_inline int is_routing(__u8 protocol, void *l4, void *end)
+{
+    __be16 *ports = l4;
+
+    if ((void *)(ports + 2) > end)
+        return 0;
+    if (protocol == IPPROTO_TCP)
+        return ports[0] == bpf_htons(179) || ports[1] == bpf_htons(179);
+    return protocol == IPPROTO_UDP && ports[1] == bpf_htons(3784);
+}
+
+/* Does the packet keep the host reachable? Of IPv4 with options only the plain protocols count. */
+static __always_inline __u32 class_of(__be16 ether_type, void *l3, void *end)
+{
+    struct iphdr *ip4 = l3;
+    struct ipv6hdr *ip6 = l3;
+
+    if (ether_type == bpf_htons(ETH_P_ARP))
+        return 1;
+    if (ether_type == bpf_htons(ETH_P_IP) && (void *)(ip4 + 1) <= end && ip4->ihl == 5)
+        return is_routing(ip4->protocol, ip4 + 1, end);
+    if (ether_type == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end)
+        return is_neighbour_discovery(ip6, end) || is_routing(ip6->nexthdr, ip6 + 1, end);
+    return 0;
+}
+
+static __always_inline int pass(__be16 ether_type, void *l3, void *end)
+{
+    if (!may_pass(class_of(ether_type, l3, end)))
+        return count(HB_STEER_LIMITED, XDP_DROP);
+    return count(HB_STEER_PASSED, XDP_PASS);
 }
 
 /* Reads the destination. Returns 0 when it is not of a family we know, the header is cut short, or
@@ -106,9 +181,9 @@ int hb_steer(struct xdp_md *ctx)
     if (is_vlan(ether_type))
         return count(HB_STEER_TAGS, XDP_PASS);
     if (!read_destination(&vip, ether_type, cursor, end))
-        return count(HB_STEER_PASSED, XDP_PASS);
+        return pass(ether_type, cursor, end);
     if (!bpf_map_lookup_elem(&hb_vips, &vip))
-        return count(HB_STEER_PASSED, XDP_PASS);
+        return pass(ether_type, cursor, end);
 
     verdict = bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_DROP);
     return count(verdict == XDP_REDIRECT ? HB_STEER_REDIRECTED : HB_STEER_NO_SOCKET, verdict);

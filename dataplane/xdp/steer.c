@@ -29,6 +29,7 @@ struct hb_steer {
     struct hb_xdp_program program;
     int vips_fd;
     int counters_fd;
+    int limit_fd;
 };
 
 /* ---- the object ---- */
@@ -254,14 +255,19 @@ struct hb_steer *hb_steer_open(const char *ifname, char *problem)
     steer->counters_fd = hb_xdp_open_map(&steer->program, HB_STEER_COUNTER_MAP, problem);
     if (steer->counters_fd < 0)
         goto close_vips;
+    steer->limit_fd = hb_xdp_open_map(&steer->program, HB_STEER_LIMIT_MAP, problem);
+    if (steer->limit_fd < 0)
+        goto close_counters;
     err = restore_vips(steer);
     if (err) {
         snprintf(problem, HB_TEXT_SIZE, "cannot restore the VIPs in the steering program of %s: %s",
                  ifname, strerror(-err));
-        goto close_counters;
+        goto close_limit;
     }
     return steer;
 
+close_limit:
+    close(steer->limit_fd);
 close_counters:
     close(steer->counters_fd);
 close_vips:
@@ -300,6 +306,25 @@ int hb_steer_read_counters(const struct hb_steer *steer, uint64_t *counters)
         for (int cpu = 0; !err && cpu < cpus; cpu++)
             counters[i] += values[cpu];
     }
+    free(values);
+    return err;
+}
+
+int hb_steer_limit(struct hb_steer *steer, uint32_t rate)
+{
+    int cpus = libbpf_num_possible_cpus();
+    struct hb_steer_limit *values;
+    uint32_t index = 0;
+    int err;
+
+    if (cpus < 0)
+        return cpus;
+    values = calloc((size_t)cpus, sizeof(*values));
+    if (!values)
+        return -ENOMEM;
+    for (int cpu = 0; cpu < cpus; cpu++)
+        values[cpu].rate = rate;
+    err = bpf_map_update_elem(steer->limit_fd, &index, values, BPF_ANY);
     free(values);
     return err;
 }
@@ -367,6 +392,7 @@ void hb_steer_close(struct hb_steer *steer)
     /* What fails here is mended by the next hb_steer_prepare. */
     hb_xdp_detach(&steer->program, problem);
     release_claim(steer->program.ifindex);
+    close(steer->limit_fd);
     close(steer->counters_fd);
     close(steer->vips_fd);
     hb_xdp_release(&steer->program);

@@ -57,6 +57,10 @@ int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t cou
 /* Removes every VIP from the map that is not among these. Returns 0 or -errno. */
 int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count);
 
+/* Limits what passes to the kernel: packets a second of each CPU and class; 0: no limit. Returns 0
+ * or -errno. */
+int hb_steer_limit(struct hb_steer *steer, uint32_t rate);
+
 /* Detaches the program, if it is still ours, gives up the claim and frees. NULL is fine. */
 void hb_steer_close(struct hb_steer *steer);
 

@@ -18,6 +18,15 @@ struct hb_steer_vip {
     __u8 zero[3];
 };
 
+/* What the kernel may have of one CPU's packets, in two classes: 0 all, 1 those that keep the host
+ * reachable (ARP, neighbour discovery, BGP, BFD). One value a CPU; user space writes `rate` alone.
+ */
+struct hb_steer_limit {
+    __u64 rate;      /* packets a second of each class; 0: no limit */
+    __u64 tokens[2]; /* nanoseconds' worth */
+    __u64 filled_ns[2];
+};
+
 #define HB_STEER_VIPS_MAX   4096
 #define HB_STEER_QUEUES_MAX 64
 
@@ -27,13 +36,15 @@ struct hb_steer_vip {
 #define HB_STEER_VIP_MAP     "hb_vips"
 #define HB_STEER_QUEUE_MAP   "xsks_map"
 #define HB_STEER_COUNTER_MAP "hb_counters"
+#define HB_STEER_LIMIT_MAP   "hb_limit"
 
 /* Counters of the program, an index each into a per-CPU array. X(ENUM, "name", "description"). */
 #define HB_STEER_COUNTERS(X)                                                                       \
     X(REDIRECTED, "redirected", "packets to a VIP, handed to the dataplane's socket")              \
     X(NO_SOCKET, "no_socket", "packets to a VIP while no socket served their queue; dropped")      \
     X(TAGS, "too_many_tags", "frames with more than two VLAN tags; passed")                        \
-    X(PASSED, "passed", "all other packets; the kernel's")
+    X(PASSED, "passed", "all other packets; the kernel's")                                         \
+    X(LIMITED, "limited", "the kernel's too, above the rate limit of that way; dropped")
 
 #define HB_STEER_ENUM(id, name, text) HB_STEER_##id,
 enum hb_steer_counter { HB_STEER_COUNTERS(HB_STEER_ENUM) HB_STEER_COUNT };

@@ -185,7 +185,7 @@ int bench_plan_memfd(struct bench_plan *plan, uint64_t *number, uint64_t *size)
 
     *number = ++plan->number;
     memcpy(plan->plan.content, number, sizeof(*number));
-    check(hb_generation_build(&plan->plan, *number, &plan->held, (void **)&blob, &bytes) == 0,
+    check(hb_generation_encode(&plan->plan, *number, &plan->held, (void **)&blob, &bytes) == 0,
           "no memory for a generation");
     check(fd >= 0, "no memfd");
     for (size_t done = 0; done < bytes;) {

@@ -94,6 +94,10 @@ check "and is named" says device "net_pcap0"
 check "a kernel interface for no port exits 1" ends nokernel 1 "${eal[@]}" -- "${own[@]}" \
     --kernel-interface 3=lo
 check "and is named" says nokernel "--kernel-interface 3=lo"
+check "a TAP for no port exits 1" ends notap 1 "${eal[@]}" -- "${own[@]}" --punt 3=hb-tap
+check "and is named" says notap "--punt 3=hb-tap"
+check "a TAP whose name is taken exits 1" ends taken 1 "${eal[@]}" -- "${own[@]}" --punt 0=lo
+check "and the remedy is told" says taken "choose another name"
 check "too little memory exits 1" ends memory 1 "${eal[@]}" -m 16 -- "${own[@]}"
 check "and the remedy is told" says memory "(-m)"
 

@@ -275,7 +275,8 @@ restore_hugepages() {
 }
 
 # The main lcore (0) sleeps most of the time, the worker (1) polls; on a machine with one CPU both share it.
-# --idle-sleep: the machine has few CPUs and all of the lab runs on them.
+# --idle-sleep: the machine has few CPUs and all of the lab runs on them. LAB_EAL_PORTS and LAB_PORTS are for another
+# port than eth0: options of EAL and of the dataplane.
 start_dataplane() {
     local worker_cpu=1
     [ "$(nproc)" -gt 1 ] || worker_cpu=0
@@ -283,8 +284,8 @@ start_dataplane() {
     # shellcheck disable=SC2086 # LAB_EAL_MEMORY is several words
     launch dataplane-supervisor "$LAB_SOURCE/supervise.sh" "$LAB_DIR/dataplane.pid" "$LAB_DIR/dataplane.log" \
         ip netns exec "$LAB-lb" "$(program halbach-dataplane)" \
-        --lcores "0@0,1@$worker_cpu" $LAB_EAL_MEMORY --no-telemetry --file-prefix "$LAB" -- \
-        --interface eth0 --socket "$LAB_DIR/dataplane.sock" --flows 65536 --idle-sleep 50 ${LAB_DATAPLANE_OPTIONS:-}
+        --lcores "0@0,1@$worker_cpu" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
+        ${LAB_PORTS---interface eth0} --socket "$LAB_DIR/dataplane.sock" --flows 65536 --idle-sleep 50 ${LAB_DATAPLANE_OPTIONS:-}
     wait_for 20 "the dataplane listens on its socket" test -S "$LAB_DIR/dataplane.sock"
 }
 

@@ -19,7 +19,7 @@
 
 static struct {
     struct rte_mempool *pool;
-    struct rte_ring *received; /* what PORT receives next */
+    struct rte_ring *from_kernel, *received; /* what PORT receives next */
     struct rte_ring *sent[PORTS];
 } wires;
 
@@ -29,7 +29,10 @@ int rig_open_ports(void)
 
     wires.pool = rte_pktmbuf_pool_create("mbufs", MBUFS, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, 0);
     wires.received = rte_ring_create("received", 512, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    wires.from_kernel =
+        rte_ring_create("from_kernel", 512, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
     for (unsigned port = 0; port < PORTS; port++) {
+        struct rte_ring **in = port == PUNT_PORT ? &wires.from_kernel : &wires.received;
         struct rte_eth_conf conf = {0};
         char name[16];
         int id;
@@ -38,7 +41,7 @@ int rig_open_ports(void)
         wires.sent[port] =
             rte_ring_create(name, room[port], SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
         snprintf(name, sizeof(name), "wire%u", port);
-        id = rte_eth_from_rings(name, &wires.received, 1, &wires.sent[port], 1, 0);
+        id = rte_eth_from_rings(name, in, 1, &wires.sent[port], 1, 0);
         if (id != (int)port || rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
             rte_eth_rx_queue_setup(port, 0, 0, 0, NULL, wires.pool) != 0 ||
             rte_eth_tx_queue_setup(port, 0, 0, 0, NULL) != 0 || rte_eth_dev_start(port) != 0) {
@@ -323,6 +326,7 @@ void publish(struct rig *rig)
         .backends_count = RIG_BACKENDS,
         .hash_key = {{11, 22, 33, 44, 55, 66, 77, 88}},
         .number = ++rig->number,
+        .settings = rig->settings,
     };
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         copy->generation.hash_key.word[i] *= UINT64_C(0x9e3779b97f4a7c15);
@@ -375,6 +379,12 @@ struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_
         assert_int_equal(rte_pktmbuf_chain(mbuf, rest), 0);
     }
     return mbuf;
+}
+
+void send_from_kernel(const struct frame *frame)
+{
+    assert_int_equal(rte_ring_enqueue(wires.from_kernel, make_mbuf(frame, RTE_PKTMBUF_HEADROOM, 0)),
+                     0);
 }
 
 void send_mbuf(struct rig *rig, struct rte_mbuf *mbuf)
@@ -508,7 +518,7 @@ static void run_row(struct rig *rig, const struct row *row, uint8_t outer_family
 {
     const struct hb_worker_counters *counters = hb_counters_worker(rig->region, 0);
     struct hb_worker_counters before = *counters;
-    bool can_punt = rig->worker->punt_port != HB_NO_PORT;
+    bool can_punt = rig->worker->config.kernel[0].there;
     bool drops = row->verdict == DROPPED || (row->verdict == PUNTED && !can_punt);
     bool punts = row->verdict == PUNTED && can_punt;
     uint16_t id = rig->worker->ipv4_id;

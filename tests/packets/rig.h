@@ -57,6 +57,7 @@ struct rig {
     uint32_t *used[RIG_POOLS]; /* the worker's notes (slot_uses.h); own_used unless changed */
     uint32_t own_used[RIG_POOLS][RIG_SLOTS];
     struct hb_backend backend[RIG_BACKENDS];
+    struct hb_settings settings;
     uint64_t number;
 
     struct generation_copy *published; /* the newest, which names the one before it */
@@ -95,6 +96,7 @@ void publish_one_backend(struct rig *rig, uint8_t outer_family);
 struct rte_mbuf *make_mbuf(const struct frame *frame, uint32_t headroom, uint32_t split);
 void send_mbuf(struct rig *rig, struct rte_mbuf *mbuf);
 void send_frame(struct rig *rig, const struct frame *frame);
+void send_from_kernel(const struct frame *frame);                /* by PUNT_PORT */
 void turn(struct rig *rig);                                      /* one turn of the worker's loop */
 bool receive(struct rig *rig, unsigned port, struct frame *out); /* what left by a port */
 void take_all(struct rig *rig, unsigned port);                   /* the same, unseen */

@@ -17,7 +17,7 @@ static void run_with_and_without_punt(void **state, const struct row *rows, uint
 
     publish_one_backend(rig, 4);
     run_rows(rig, rows, count, 4);
-    rig->worker->punt_port = PUNT_PORT;
+    rig->worker->config.kernel[0] = (struct hb_kernel_way){true, PUNT_PORT};
     rig->tight = true;
     run_rows(rig, rows, count, 4);
 }

@@ -35,9 +35,9 @@ static void no_generation(void **state)
     };
 
     RUN_ROWS(rig, rows, 4);
-    rig->worker->punt_port = PUNT_PORT;
+    rig->worker->config.kernel[0] = (struct hb_kernel_way){true, PUNT_PORT};
     RUN_ROWS(rig, rows, 4);
-    rig->worker->punt_port = HB_NO_PORT;
+    rig->worker->config.kernel[0].there = false;
     publish_one_backend(rig, 4);
     assert_int_equal(B(rig, TCP4()), 1);
     assert_int_equal(counters(rig)->generation_number, 1);
@@ -139,7 +139,7 @@ static void a_full_punt_port(void **state)
     struct frame arp = build_arp();
 
     publish_one_backend(rig, 4);
-    rig->worker->punt_port = PUNT_PORT;
+    rig->worker->config.kernel[0] = (struct hb_kernel_way){true, PUNT_PORT};
     for (uint32_t i = 0; i < 10; i++)
         send_frame(rig, &arp);
     turn(rig);
@@ -161,7 +161,7 @@ static void a_mixed_burst(void **state)
     add_service(rig, 4, HB_PROTOCOL_TCP, 80, 0);
     add_service(rig, 4, HB_PROTOCOL_TCP, 81, 1);
     publish(rig);
-    rig->worker->punt_port = PUNT_PORT;
+    rig->worker->config.kernel[0] = (struct hb_kernel_way){true, PUNT_PORT};
     for (uint16_t i = 0; i < 64; i++) {
         struct frame kinds[] = {
             TCP4(.source_port = 1 + i),

@@ -132,7 +132,7 @@ static struct scene *new_scene(void)
     for (uint32_t id = 0; id < IDS; id++)
         scene->backends[id].weight = 1;
     for (uint32_t pool = 0; pool < 2; pool++) {
-        scene->pools[pool] = (struct hb_pool){scene->owner[pool], 1021, 256};
+        scene->pools[pool] = (struct hb_pool){scene->owner[pool], 1021, 256, 0};
         scene->bounds[pool].member = scene->member[pool];
     }
     scene->generation = (struct hb_generation){

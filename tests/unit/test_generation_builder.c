@@ -70,7 +70,7 @@ static void test_accepted_by_the_dataplane(void **state)
     size_t size;
 
     (void)state;
-    assert_int_equal(hb_generation_build(&plan, 7, &nothing_held, &blob, &size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 7, &nothing_held, &blob, &size), 0);
     header = blob;
     assert_int_equal(header->number, 7);
     assert_int_equal(header->total_size, size);
@@ -94,8 +94,8 @@ static void test_held_tables_are_left_out(void **state)
     (void)state;
     assert_int_equal(plan.tables_count, 2);
     memcpy(held.digest[0], plan.tables[1].digest, HB_DIGEST_SIZE);
-    assert_int_equal(hb_generation_build(&plan, 7, &nothing_held, &full, &full_size), 0);
-    assert_int_equal(hb_generation_build(&plan, 7, &held, &part, &part_size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 7, &nothing_held, &full, &full_size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 7, &held, &part, &part_size), 0);
     assert_int_equal(full_size - part_size, 512); /* 251 slots, aligned */
     assert_int_equal(check(part, part_size, &plan), HB_REJECT_NONE);
     assert_int_equal(check(part, part_size, NULL), HB_REJECT_TABLE_UNKNOWN);
@@ -114,8 +114,8 @@ static void test_equal_plans_make_equal_blobs(void **state)
     size_t one_size, two_size;
 
     (void)state;
-    assert_int_equal(hb_generation_build(&plan, 9, &nothing_held, &one, &one_size), 0);
-    assert_int_equal(hb_generation_build(&again, 9, &nothing_held, &two, &two_size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 9, &nothing_held, &one, &one_size), 0);
+    assert_int_equal(hb_generation_encode(&again, 9, &nothing_held, &two, &two_size), 0);
     assert_int_equal(one_size, two_size);
     assert_memory_equal(one, two, one_size);
     free(one);
@@ -140,7 +140,7 @@ static void test_nothing_usable_is_accepted(void **state)
     apply(model, make_web(2));
     reconcile(model, &plan);
     assert_int_equal(plan.tables_count, 0);
-    assert_int_equal(hb_generation_build(&plan, 1, &nothing_held, &blob, &size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 1, &nothing_held, &blob, &size), 0);
     assert_int_equal(check(blob, size, NULL), HB_REJECT_NONE);
     free(blob);
     hb_plan_clear(&plan);
@@ -155,7 +155,7 @@ static void test_any_changed_byte_is_refused(void **state)
     size_t size;
 
     (void)state;
-    assert_int_equal(hb_generation_build(&plan, 1, &nothing_held, &blob, &size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 1, &nothing_held, &blob, &size), 0);
     ((uint8_t *)blob)[size / 2] ^= 1;
     assert_int_equal(check(blob, size, NULL), HB_REJECT_CHECKSUM);
     free(blob);

@@ -78,6 +78,55 @@ static void test_link(void **state)
     assert_true(link.gone);
 }
 
+static void put_vlan(struct message *message, const char *kind, uint16_t id, uint16_t type)
+{
+    struct nlattr *info = mnl_attr_nest_start(message->header, IFLA_LINKINFO), *data;
+    uint16_t protocol = htons(type);
+
+    mnl_attr_put_strz(message->header, IFLA_INFO_KIND, kind);
+    data = mnl_attr_nest_start(message->header, IFLA_INFO_DATA);
+    mnl_attr_put_u16(message->header, IFLA_VLAN_ID, id);
+    if (type != 0)
+        mnl_attr_put(message->header, IFLA_VLAN_PROTOCOL, sizeof(protocol), &protocol);
+    mnl_attr_nest_end(message->header, data);
+    mnl_attr_nest_end(message->header, info);
+}
+
+static void test_vlan(void **state)
+{
+    struct message message;
+    struct hb_netlink_link link;
+
+    (void)state;
+    make_link(&message, RTM_NEWLINK);
+    mnl_attr_put_u32(message.header, IFLA_LINK, 3);
+    put_vlan(&message, "vlan", 1170, 0x88a8);
+    assert_int_equal(hb_netlink_parse_link(message.header, &link), 0);
+    assert_int_equal(link.lower, 3);
+    assert_int_equal(link.vlan_id, 1170);
+    assert_int_equal(link.vlan_type, 0x88a8);
+
+    make_link(&message, RTM_NEWLINK);
+    mnl_attr_put_u32(message.header, IFLA_LINK, 3);
+    put_vlan(&message, "vlan", 5, 0); /* old kernels do not say */
+    assert_int_equal(hb_netlink_parse_link(message.header, &link), 0);
+    assert_int_equal(link.vlan_type, 0x8100);
+
+    make_link(&message, RTM_NEWLINK); /* a veth has a peer by the same attribute */
+    mnl_attr_put_u32(message.header, IFLA_LINK, 3);
+    put_vlan(&message, "veth", 5, 0x8100);
+    assert_int_equal(hb_netlink_parse_link(message.header, &link), 0);
+    assert_int_equal(link.lower, 0);
+    assert_int_equal(link.vlan_type, 0);
+
+    make_link(&message, RTM_NEWLINK); /* the lower interface is in another namespace */
+    mnl_attr_put_u32(message.header, IFLA_LINK, 3);
+    mnl_attr_put_u32(message.header, IFLA_LINK_NETNSID, 1);
+    put_vlan(&message, "vlan", 5, 0x8100);
+    assert_int_equal(hb_netlink_parse_link(message.header, &link), 0);
+    assert_int_equal(link.lower, 0);
+}
+
 /* A port that leaves a bridge is not a link that is gone. */
 static void test_link_of_no_interest(void **state)
 {
@@ -337,6 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_link),
+        cmocka_unit_test(test_vlan),
         cmocka_unit_test(test_link_of_no_interest),
         cmocka_unit_test(test_neighbour),
         cmocka_unit_test(test_neighbour_of_no_interest),

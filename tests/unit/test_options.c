@@ -67,7 +67,8 @@ static void every_option_is_read(void **state)
     (void)state;
     assert_int_equal(
         parse("-l 0-3 -a 0000:3b:00.0 -- --socket /tmp/x --interface eth0 --interface=eth1 "
-              "--flows 16M --idle-sleep 50 --kernel-interface 2=tap0 --timeout-udp 500ms "
+              "--flows 16M --idle-sleep 50 --kernel-interface 2=tap0 --punt 1=hb0 --timeout-udp "
+              "500ms "
               "--timeout-tcp-established 2h --timeout-tcp-syn 5s --timeout-tcp-fin 1m "
               "--timeout-tcp-rst=2s",
               &split),
@@ -75,6 +76,7 @@ static void every_option_is_read(void **state)
     assert_int_equal(split.eal_count, 4);
     assert_string_equal(split.eal[3], "0000:3b:00.0");
     assert_string_equal(options.socket, "/tmp/x");
+    assert_string_equal(options.punt[1], "hb0");
     assert_int_equal(options.interfaces, 2);
     assert_string_equal(options.interface[1], "eth1");
     assert_int_equal(options.flows, 16 << 20);
@@ -130,6 +132,8 @@ static void mistakes_are_named(void **state)
     expect_problem("-- --kernel-interface 32=tap0", "PORT=IFNAME");
     expect_problem("-- --kernel-interface 1=", "PORT=IFNAME");
     expect_problem("-- --kernel-interface 1=a --kernel-interface 1=b", "twice");
+    expect_problem("-- --punt hb0", "--punt 'hb0': PORT=IFNAME");
+    expect_problem("-- --punt 1=a --punt 1=b", "--punt: port 1 is given twice");
     expect_problem("-- --idle-sleep -1", "microseconds");
     expect_problem("-- --idle-sleep 100001", "microseconds");
 }
@@ -170,9 +174,9 @@ static void numbers_are_checked_to_the_end(void **state)
 
 static void help_names_every_option(void **state)
 {
-    static const char *const names[] = {"--interface",  "--socket",           "--flows",
-                                        "--idle-sleep", "--kernel-interface", "--timeout-udp",
-                                        "--version"};
+    static const char *const names[] = {"--interface",   "--socket",           "--flows",
+                                        "--idle-sleep",  "--kernel-interface", "--punt",
+                                        "--timeout-udp", "--version"};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);

@@ -206,7 +206,7 @@ static void the_generation_brings_it_back(void **state)
     size_t size;
 
     (void)state;
-    assert_int_equal(hb_generation_build(&plan, 7, &nothing_held, &blob, &size), 0);
+    assert_int_equal(hb_generation_encode(&plan, 7, &nothing_held, &blob, &size), 0);
     hb_take_over_tables(after, blob);
     assert_same_past(before, after);
     hb_model_free(after);

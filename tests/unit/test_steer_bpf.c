@@ -196,6 +196,60 @@ static void test_cut_packets_are_passed(void **state)
     }
 }
 
+/* One packet by hand: its verdict alone. */
+static int verdict_of(const char *source, const char *destination, uint8_t protocol, uint16_t port)
+{
+    struct packet packet = {0}, out;
+    uint8_t l4[16] = {0, 99, (uint8_t)(port >> 8), (uint8_t)port};
+    int six = strchr(destination, ':') != NULL;
+
+    put_ethernet(&packet, six ? 0x86dd : 0x0800);
+    if (six)
+        put_ipv6(&packet, source, destination, protocol, 0, sizeof(l4));
+    else
+        put_ipv4(&packet, source, destination, protocol, 0, sizeof(l4));
+    put_bytes(&packet, l4, sizeof(l4));
+    return run_program(program, &packet, &out);
+}
+
+static void set_limit(uint64_t rate)
+{
+    int cpus = libbpf_num_possible_cpus();
+    struct hb_steer_limit *values = calloc((size_t)cpus, sizeof(*values));
+
+    for (int cpu = 0; cpu < cpus; cpu++)
+        values[cpu].rate = rate;
+    assert_int_equal(bpf_map_update_elem(map_fd(HB_STEER_LIMIT_MAP), &(uint32_t){0}, values, 0), 0);
+    free(values);
+}
+
+/* One packet a second: of each class one passes, the next does not; a VIP's are not counted. */
+static void test_the_way_to_the_kernel_is_limited(void **state)
+{
+    uint64_t limited = read_counter(map_fd(HB_STEER_COUNTER_MAP), HB_STEER_LIMITED);
+    cpu_set_t cpu, before;
+
+    (void)state;
+    sched_getaffinity(0, sizeof(before), &before);
+    CPU_ZERO(&cpu);
+    CPU_SET(sched_getcpu(), &cpu);
+    sched_setaffinity(0, sizeof(cpu), &cpu);
+    set_limit(1);
+    assert_int_equal(verdict_of("198.51.100.1", OTHER4, 17, 9), XDP_PASS);
+    assert_int_equal(verdict_of("198.51.100.1", OTHER4, 17, 9), XDP_DROP);
+    assert_int_equal(verdict_of("2001:db8::1", OTHER6, 6, 22), XDP_DROP);
+    assert_int_equal(verdict_of("198.51.100.1", OTHER4, 6, 179), XDP_PASS); /* BGP */
+    assert_int_equal(verdict_of("198.51.100.1", OTHER4, 6, 179), XDP_DROP);
+    assert_int_equal(verdict_of("2001:db8::1", OTHER6, 17, 3784),
+                     XDP_DROP);                                          /* BFD: the same class */
+    assert_int_equal(verdict_of("198.51.100.1", VIP4, 17, 9), XDP_DROP); /* no socket */
+    assert_int_equal(read_counter(map_fd(HB_STEER_COUNTER_MAP), HB_STEER_LIMITED), limited + 4);
+    set_limit(0);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(verdict_of("198.51.100.1", OTHER4, 17, 9), XDP_PASS);
+    sched_setaffinity(0, sizeof(before), &before);
+}
+
 static void test_other_protocols_are_passed(void **state)
 {
     static const uint16_t types[] = {0x0806 /* ARP */, 0x88cc /* LLDP */, 0x8847 /* MPLS */, 0, 64};
@@ -485,6 +539,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_vip_packets_go_to_the_socket_of_their_queue),
         cmocka_unit_test(test_cut_packets_are_passed),
         cmocka_unit_test(test_other_protocols_are_passed),
+        cmocka_unit_test(test_the_way_to_the_kernel_is_limited),
         cmocka_unit_test_setup_teardown(test_vips_follow_the_generation, add_links, remove_links),
         cmocka_unit_test_setup_teardown(test_full_vip_map_is_an_error, add_links, remove_links),
         cmocka_unit_test_setup_teardown(test_left_over_is_replaced_and_its_vips_are_kept, add_links,

@@ -54,7 +54,7 @@ static void test_same_content_after_a_restart(void **state)
     size_t size;
 
     (void)state;
-    assert_int_equal(hb_generation_build(&past, 7, &nothing_held, &blob, &size), 0);
+    assert_int_equal(hb_generation_encode(&past, 7, &nothing_held, &blob, &size), 0);
     assert_true(hb_blob_readable(blob, size));
     assert_int_equal(hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known), 0);
     assert_int_equal(known.backends_count, 5);
@@ -98,7 +98,7 @@ static void test_the_state_file_decides_about_drains(void **state)
     size_t size;
 
     (void)state;
-    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
     hb_backend_state_apply(&backend_at(before, "web", "198.51.100.2")->state, HB_EVENT_UNDRAIN, 2,
                            2, NOW_MS, NOW_MS);
     hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
@@ -123,7 +123,7 @@ static void test_changed_while_away(void **state)
     size_t size;
 
     (void)state;
-    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
     after = restart(blob, NULL, make_web(3));
     assert_int_equal(hb_ids_used(after->backend_ids), 3);
     add_backend(config, "web", "198.51.100.99", 1);
@@ -167,7 +167,7 @@ static void test_a_dataplane_that_comes_late(void **state)
     resolve_all(other);
     all_up(other);
     reconcile(other, &past);
-    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
 
     model->reusable = three_is_not_reusable;
     apply(model, make_web(2));
@@ -200,7 +200,7 @@ static void test_short_blobs(void **state)
     size_t size;
 
     (void)state;
-    hb_generation_build(&past, 7, &nothing_held, &blob, &size);
+    hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
     for (size_t cut = 0; cut <= size; cut += 8) {
         void *copy = aligned_alloc(64, (cut + 63) / 64 * 64 + 64);
 

@@ -48,7 +48,13 @@ struct hb_counters_header {
     uint64_t worker_stride;
     uint32_t talkers_max;
     uint32_t reserved32;
-    uint64_t reserved[6];
+    /* By the steering programs of AF_XDP ports, before anything else sees a packet; written about
+     * once a second by the main lcore. */
+    uint64_t steer_redirected; /* for a VIP */
+    uint64_t steer_no_socket;  /* for a VIP, while nobody could take it; dropped */
+    uint64_t steer_passed;     /* the kernel's */
+    uint64_t steer_limited;    /* the kernel's, above the rate limit; dropped */
+    uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct hb_counters_header) == 128, "two cache lines");
 
@@ -82,7 +88,10 @@ struct hb_worker_counters {
     uint64_t sampled;          /* packets that the talkers' sketch has seen */
     uint64_t nat_sessions;     /* gauge */
     uint64_t nat_sessions_max; /* gauge */
-    uint64_t reserved[8];
+    uint64_t
+        kernel_packets; /* that the kernel sent by a punt port, on to the wire; not of rx or tx */
+    uint64_t kernel_losses; /* the same, that the port did not take */
+    uint64_t reserved[6];
     uint64_t drops[HB_DROPS_MAX]; /* by enum hb_drop_reason */
 };
 _Static_assert(sizeof(struct hb_worker_counters) % 64 == 0, "whole cache lines");

@@ -83,8 +83,8 @@ struct hb_settings {
     uint16_t mtu_floor4, mtu_floor6;       /* packet-too-big messages below are dropped; 0: none */
     uint8_t echo;                          /* enum hb_echo */
     uint8_t reserved[3];
-    uint32_t punt_rate;                 /* packets a second to the kernel; neighbour discovery and
-                                         * routing protocols have as many again */
+    uint32_t punt_rate;                 /* packets a second to the kernel, 0: no limit; neighbour
+                                         * discovery and routing protocols have as many again */
     struct hb_client_hop to_clients[2]; /* IPv4, IPv6 */
     uint64_t reserved64[3];
 };
