@@ -43,8 +43,8 @@ json_t *hb_actor_json(const struct hb_actor *actor)
         return json_null();
     if (actor->by != HB_ACTOR_UNIX)
         return json_pack("{s:s, s:n, s:n}", "by", actor_names[actor->by], "uid", "pid");
-    return json_pack("{s:s, s:I, s:I}", "by", actor_names[actor->by], "uid",
-                     (json_int_t)actor->uid, "pid", (json_int_t)actor->pid);
+    return json_pack("{s:s, s:I, s:I}", "by", actor_names[actor->by], "uid", (json_int_t)actor->uid,
+                     "pid", (json_int_t)actor->pid);
 }
 
 static json_t *generation_to_json(const struct hb_past_generation *generation)
@@ -272,6 +272,7 @@ void hb_history_file_load(struct hb_history *history)
     if (wrong == NULL)
         return;
     forget(history);
-    hb_whole_file_set_aside(history->path, wrong,
-                            "control starts without a history, so there is nothing to roll back to");
+    hb_whole_file_set_aside(
+        history->path, wrong,
+        "control starts without a history, so there is nothing to roll back to");
 }

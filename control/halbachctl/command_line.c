@@ -199,51 +199,6 @@ static const struct hb_command *find_command(const char *name)
     return NULL;
 }
 
-/* Edits from one word to the other: insert, delete, replace, or swap neighbours (the optimal string
- * alignment distance). Words longer than the rows here are not worth a guess. */
-static unsigned count_edits(const char *from, const char *to)
-{
-    enum { LONGEST = 24 };
-    unsigned cost[LONGEST + 1][LONGEST + 1];
-    size_t from_size = strlen(from), to_size = strlen(to), i, j;
-
-    if (from_size > LONGEST || to_size > LONGEST)
-        return UINT32_MAX;
-    for (i = 0; i <= from_size; i++) {
-        for (j = 0; j <= to_size; j++) {
-            unsigned best;
-
-            if (i == 0 || j == 0) {
-                cost[i][j] = (unsigned)(i + j);
-                continue;
-            }
-            best = cost[i - 1][j - 1] + (from[i - 1] != to[j - 1]);
-            if (cost[i - 1][j] + 1 < best)
-                best = cost[i - 1][j] + 1;
-            if (cost[i][j - 1] + 1 < best)
-                best = cost[i][j - 1] + 1;
-            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] &&
-                cost[i - 2][j - 2] + 1 < best)
-                best = cost[i - 2][j - 2] + 1;
-            cost[i][j] = best;
-        }
-    }
-    return cost[from_size][to_size];
-}
-
-/* The nearest name when it is near: at most a third of its letters wrong, or begun alike. */
-static void consider(const char *word, const char *name, const char **nearest, unsigned *best)
-{
-    unsigned edits = count_edits(word, name);
-
-    if (strlen(word) >= 3 && strncmp(word, name, strlen(word)) == 0)
-        edits = 1;
-    if (edits < *best && edits * 3 <= strlen(name) + 2) {
-        *best = edits;
-        *nearest = name;
-    }
-}
-
 static const char *nearest_command(const char *word)
 {
     const struct hb_command *command;
@@ -252,7 +207,7 @@ static const char *nearest_command(const char *word)
     size_t i;
 
     for (i = 0; (command = hb_command_at(i)) != NULL; i++)
-        consider(word, command->name, &nearest, &best);
+        hb_consider(word, command->name, &nearest, &best);
     return nearest;
 }
 
@@ -265,98 +220,12 @@ static const char *nearest_option(const struct hb_command *command, const char *
 
     for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
         if (!command || hb_command_takes(command, option))
-            consider(word, option->name, &nearest, &best);
+            hb_consider(word, option->name, &nearest, &best);
     }
     return nearest;
 }
 
 /* ---- help ---- */
-
-#define FORM_WIDTH 15
-
-/* "--socket PATH", "--watch [SECONDS]" */
-static int option_form(const struct hb_option *option, char *form, size_t size)
-{
-    bool optional = hb_option_is_optional(option);
-
-    if (!option->argument)
-        return snprintf(form, size, "--%s", option->name);
-    return snprintf(form, size, "--%s %s%s%s", option->name, optional ? "[" : "", option->argument,
-                    optional ? "]" : "");
-}
-
-static int form_width(const struct hb_option *option)
-{
-    char form[32];
-
-    return option_form(option, form, sizeof(form));
-}
-
-static void print_option(FILE *to, const struct hb_option *option, int width)
-{
-    char form[32];
-
-    option_form(option, form, sizeof(form));
-    fprintf(to, "  %-*s %s\n", width, form, option->summary);
-}
-
-static void print_overview(FILE *to)
-{
-    const struct hb_command *command;
-    const struct hb_option *option;
-    size_t i;
-
-    fprintf(to, "halbachctl [OPTIONS] COMMAND: look at and steer the Halbach load balancer\n\n"
-                "Commands:\n");
-    for (i = 0; (command = hb_command_at(i)) != NULL; i++)
-        fprintf(to, "  %-15s %s\n", command->name, command->summary);
-    fprintf(to, "\nOptions of every command:\n");
-    for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
-        if (option->global)
-            print_option(to, option, FORM_WIDTH);
-    }
-    fprintf(to, "\nExit status: 0, 1 (failed), 2 (wrong usage).\n"
-                "'halbachctl help COMMAND' explains one command, with an example.\n");
-}
-
-static void print_usage(FILE *to, const struct hb_command *command)
-{
-    const struct hb_option *option;
-    size_t i;
-
-    fprintf(to, "halbachctl %s%s%s", command->name, *command->arguments ? " " : "",
-            command->arguments);
-    for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
-        char form[32];
-
-        option_form(option, form, sizeof(form));
-        if (!option->global && hb_command_takes(command, option))
-            fprintf(to, " [%s]", form);
-    }
-    fputc('\n', to);
-}
-
-static void print_command(FILE *to, const struct hb_command *command)
-{
-    const struct hb_option *option;
-    int width = FORM_WIDTH;
-    size_t i;
-
-    print_usage(to, command);
-    fprintf(to, "    %s\n\n", command->summary);
-    if (*command->details)
-        fprintf(to, "%s\n\n", command->details);
-    for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
-        if (hb_command_takes(command, option) && form_width(option) > width)
-            width = form_width(option);
-    }
-    fprintf(to, "Options:\n");
-    for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
-        if (hb_command_takes(command, option))
-            print_option(to, option, width);
-    }
-    fprintf(to, "\nExample: %s\n    %s\n", command->example, command->example_text);
-}
 
 static int refuse_word(FILE *to, const char *kind, const char *dashes, const char *word,
                        const char *nearest, const char *help)
@@ -375,7 +244,7 @@ int hb_ctl_help(const struct hb_ctl *ctl)
     char name[64];
 
     if (ctl->arguments_count == 0) {
-        print_overview(ctl->screen.out);
+        hb_print_overview(ctl->screen.out);
         return HB_EXIT_OK;
     }
     snprintf(name, sizeof(name), "%s%s%s", ctl->arguments[0], ctl->arguments_count > 1 ? " " : "",
@@ -383,7 +252,7 @@ int hb_ctl_help(const struct hb_ctl *ctl)
     command = find_command(name);
     if (!command)
         return refuse_word(ctl->err, "command", "", name, nearest_command(name), "halbachctl help");
-    print_command(ctl->screen.out, command);
+    hb_print_command(ctl->screen.out, command);
     return HB_EXIT_OK;
 }
 
@@ -500,7 +369,7 @@ static bool check_usage(struct hb_ctl *ctl, const struct hb_option *const *taken
         if (!hb_command_takes(command, taken[i])) {
             fprintf(ctl->err, "halbachctl: %s takes no --%s; usage: ", command->name,
                     taken[i]->name);
-            print_usage(ctl->err, command);
+            hb_print_usage(ctl->err, command);
             return false;
         }
     }
@@ -509,7 +378,7 @@ static bool check_usage(struct hb_ctl *ctl, const struct hb_option *const *taken
     if (ctl->arguments_count < command->least || ctl->arguments_count > command->most) {
         fprintf(ctl->err, "halbachctl: %s arguments; usage: ",
                 ctl->arguments_count < command->least ? "too few" : "too many");
-        print_usage(ctl->err, command);
+        hb_print_usage(ctl->err, command);
         return false;
     }
     return true;
@@ -550,14 +419,14 @@ bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *statu
         return false;
     }
     if (ctl->arguments_count == 0) {
-        print_overview(ctl->help ? ctl->screen.out : ctl->err);
+        hb_print_overview(ctl->help ? ctl->screen.out : ctl->err);
         *status = ctl->help ? HB_EXIT_OK : HB_EXIT_USAGE;
         return false;
     }
     if (!find_named_command(ctl) || !check_usage(ctl, taken, taken_count))
         return false;
     if (ctl->help) {
-        print_command(ctl->screen.out, ctl->command);
+        hb_print_command(ctl->screen.out, ctl->command);
         *status = HB_EXIT_OK;
         return false;
     }
