@@ -78,10 +78,28 @@ void hb_events_listen(struct hb_events *events, hb_events_listener listener, voi
 
 /* --- causes --- */
 
+/* The same may happen to a backend in several pools at once. */
+static bool is_told(const char *causes, const char *text)
+{
+    size_t length = strlen(text);
+    const char *at = causes;
+
+    while ((at = strstr(at, text)) != NULL) {
+        bool begins = at == causes || strncmp(at - 2, "; ", 2) == 0;
+
+        if (begins && (at[length] == '\0' || at[length] == ';'))
+            return true;
+        at += length;
+    }
+    return false;
+}
+
 static void add_cause(struct hb_events *events, const char *text)
 {
     size_t used = strlen(events->cause), length = strlen(text);
 
+    if (length == 0 || is_told(events->cause, text))
+        return;
     if (used == 0)
         events->cause_actor = events->actor;
     /* The first is always told, cut if it must be. */

@@ -81,8 +81,10 @@ static void test_causes(void **state)
     hb_events_end(events);
     hb_events_add(events, HB_NEWS_PUBLISHED, NULL, NULL, "is no cause");
     hb_events_add_cause(events, "next hop of %s found", "web2");
+    hb_events_add(events, HB_NEWS_DRAIN, "dns", "web1", "drain of web1"); /* told already */
+    hb_events_add_cause(events, "drain of web");
     hb_events_take_cause(events, cause, &actor);
-    assert_string_equal(cause, "drain of web1; next hop of web2 found");
+    assert_string_equal(cause, "drain of web1; next hop of web2 found; drain of web");
     assert_int_equal(actor.by, HB_ACTOR_UNIX);
     hb_events_take_cause(events, cause, &actor);
     assert_string_equal(cause, "");
