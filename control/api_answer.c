@@ -22,7 +22,7 @@
 /* jansson's integers have one. Larger ones go through it as strings that begin with this character,
  * which no text of ours does, and lose their quotes when the document is printed. */
 #define MARK      "\x1f"
-#define MARK_JSON "\"\\u001f"
+#define MARK_JSON "\"\\u001F" /* as jansson prints it */
 
 json_t *hb_json_count(uint64_t count)
 {

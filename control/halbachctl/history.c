@@ -11,8 +11,8 @@
 static void show_generations(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
-        {"GENERATION", true, 0},   {"TIME", false, 0},    {"CONFIG", true, 0},
-        {"MOVED", true, HB_SPARE}, {"OUTCOME", false, 0}, {"BY", false, 8 | HB_SPARE},
+        {"GEN", true, 0},           {"TIME", false, 0},    {"MOVED", true, HB_SPARE},
+        {"CONFIG", true, HB_SPARE}, {"OUTCOME", false, 0}, {"BY", false, 8},
         {"CAUSE", false, 20},
     };
     const json_t *generations = hb_json_at(answer, "generations"), *one;
@@ -30,11 +30,11 @@ static void show_generations(const struct hb_screen *screen, const json_t *answe
 
         hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "number"));
         hb_table_add(table, HB_PLAIN, "%s", hb_format_time(&text, hb_json_count(one, "unix")));
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "moved"));
         if (hb_json_has(one, "configuration"))
             hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "configuration"));
         else
             hb_table_add(table, HB_PLAIN, "-");
-        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "moved"));
         hb_table_add(table, strcmp(outcome, "refused") == 0 ? HB_RED : HB_PLAIN, "%s", outcome);
         hb_table_add(table, HB_PLAIN, "%s", hb_format_actor(&text, hb_json_at(one, "actor")));
         hb_table_add(table, HB_PLAIN, "%s", hb_json_text(one, "cause"));
@@ -46,7 +46,7 @@ static void show_configurations(const struct hb_screen *screen, const json_t *an
 {
     static const struct hb_column columns[] = {
         {"CONFIG", true, 0}, {"ACCEPTED", false, 0}, {"BYTES", true, HB_SPARE},
-        {"", false, 0},      {"BY", false, 8},       {"CAUSE", false, 12},
+        {"STATE", false, 0}, {"BY", false, 8},       {"CAUSE", false, 12},
     };
     const json_t *configurations = hb_json_at(answer, "configurations"), *one;
     bool rolled_back = hb_json_has(answer, "rollback");
@@ -60,8 +60,12 @@ static void show_configurations(const struct hb_screen *screen, const json_t *an
         hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "number"));
         hb_table_add(table, HB_PLAIN, "%s", hb_format_time(&text, hb_json_count(one, "unix")));
         hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "size"));
-        hb_table_add(table, rolled_back ? HB_YELLOW : HB_GREEN, "%s",
-                     !in_use       ? ""
+        hb_table_add(table,
+                     !in_use       ? HB_PLAIN
+                     : rolled_back ? HB_YELLOW
+                                   : HB_GREEN,
+                     "%s",
+                     !in_use       ? "kept"
                      : rolled_back ? "in use (rollback)"
                                    : "in use");
         hb_table_add(table, HB_PLAIN, "%s", hb_format_actor(&text, hb_json_at(one, "actor")));

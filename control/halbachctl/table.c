@@ -94,7 +94,7 @@ static char *format_clean(const char *format, va_list arguments)
 
 static void print_coloured(const struct hb_screen *screen, enum hb_colour colour, const char *text)
 {
-    bool coloured = screen->colour && colour != HB_PLAIN;
+    bool coloured = screen->colour && colour != HB_PLAIN && *text != '\0';
 
     fprintf(screen->out, "%s%s%s", coloured ? colours[colour] : "", text,
             coloured ? "\033[0m" : "");

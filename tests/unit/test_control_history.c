@@ -243,6 +243,51 @@ static void test_events_tell_what_happened(void **state)
     json_decref(request(scene, "GET", "/v1/events?follow=2", 400));
 }
 
+static void expect_text_at(struct scene *scene, const char *path, const char *format,
+                           uint64_t value)
+{
+    char expected[128];
+    const char *text;
+    int status;
+
+    ask(scene, "GET", path);
+    text = hear_text(scene, &status);
+    assert_int_equal(status, 200);
+    snprintf(expected, sizeof(expected), format, (unsigned long)value);
+    if (strstr(text, expected) == NULL)
+        fail_msg("%s has not %s: %s", path, expected, text);
+    if (strstr(text, ": -") != NULL || strstr(text, "} -") != NULL)
+        fail_msg("%s has a negative number: %s", path, text);
+}
+
+/* BL-111: every width, exact and never negative, in JSON and for Prometheus. */
+static void test_bl111_counts_are_exact(void **state)
+{
+    static const uint64_t values[] = {
+        (UINT64_C(1) << 31) - 1, UINT64_C(1) << 31, (UINT64_C(1) << 32) - 1,
+        (UINT64_C(1) << 53) + 1, INT64_MAX,         UINT64_C(1) << 63,
+        UINT64_MAX - 1,          UINT64_MAX};
+    struct scene *scene = *state;
+    struct hb_worker_counters *worker;
+    struct hb_backend_counters *backend;
+
+    start_serving(scene);
+    worker = (void *)(uintptr_t)hb_counters_worker(scene->fake.counters, 0);
+    backend = (void *)(uintptr_t)&hb_counters_backends(scene->fake.counters, 0)[1];
+    for (size_t v = 0; v < sizeof(values) / sizeof(*values); v++) {
+        worker->rx_packets = values[v];
+        worker->drops[HB_DROP_NO_SERVICE] = values[v];
+        backend->bytes = values[v];
+        expect_text_at(scene, "/v1/stats", "\"rx_packets\": %lu,", values[v]);
+        expect_text_at(scene, "/v1/drops", "\"packets\": %lu\n", values[v]);
+        expect_text_at(scene, "/v1/backends", "\"bytes\": %lu,", values[v]);
+        expect_text_at(scene, "/metrics",
+                       "halbach_worker_received_packets_total{worker=\"0\"} %lu\n", values[v]);
+        expect_text_at(scene, "/metrics",
+                       "halbach_dropped_packets_total{reason=\"no_service\"} %lu\n", values[v]);
+    }
+}
+
 int main(void)
 {
 #define SCENE(test) cmocka_unit_test_setup_teardown(test, set_stage, clear_stage)
@@ -254,6 +299,7 @@ int main(void)
         SCENE(test_a_rollback_survives_a_restart),
         SCENE(test_a_rollback_that_is_refused_changes_nothing),
         SCENE(test_events_tell_what_happened),
+        SCENE(test_bl111_counts_are_exact),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

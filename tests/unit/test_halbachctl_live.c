@@ -63,18 +63,17 @@ static void test_history(void **state)
 
     (void)state;
     hb_show_history(&screen, answer);
-    expect(
-        &screen,
-        "GENERATION  TIME                 CONFIG  MOVED  OUTCOME  BY               CAUSE\n"
-        "         7  2026-09-21 14:14:10       2  16402  refused  SIGHUP           reload\n"
-        "         8  2026-09-21 14:15:00       -      0  served   a client on TCP  rollback from "
-        "configuration 2 to 1; next hop of backend web1 found\n"
-        "\n"
-        "CONFIG  ACCEPTED             BYTES                     BY                       CAUSE\n"
-        "     1  2026-09-21 14:13:20    800  in use (rollback)  -                        start "
-        "of control\n"
-        "     2  2026-09-21 14:14:10    801                     uid 4294967294 (pid 12)  "
-        "reload\n");
+    expect(&screen,
+           "GEN  TIME                 MOVED  CONFIG  OUTCOME  BY               CAUSE\n"
+           "  7  2026-09-21 14:14:10  16402       2  refused  SIGHUP           reload\n"
+           "  8  2026-09-21 14:15:00      0       -  served   a client on TCP  rollback from "
+           "configuration 2 to 1; next hop of backend web1 found\n"
+           "\n"
+           "CONFIG  ACCEPTED             BYTES  STATE              BY                       CAUSE\n"
+           "     1  2026-09-21 14:13:20    800  in use (rollback)  -                        start "
+           "of control\n"
+           "     2  2026-09-21 14:14:10    801  kept               uid 4294967294 (pid 12)  "
+           "reload\n");
     json_decref(answer);
 }
 
