@@ -136,17 +136,18 @@ static json_t *describe_pools(const struct hb_model *model)
 
     for (uint32_t p = 0; p < model->pools_count; p++) {
         const struct hb_model_pool *pool = &model->pools[p];
+        json_t *object;
 
-        json_array_append_new(
-            pools,
-            json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name,
-                      "algorithm", hb_algorithm_name(pool->algorithm), "table_size",
-                      pool->table_size, "backends", pool->backends_count, "usable", pool->usable,
-                      "unsettled", pool->owner ? pool->history.unsettled_count : 0, "bounded_load",
-                      (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
-                      pool->owner ? hb_json_hex(pool->owners, sizeof(pool->owners)) : json_null(),
-                      "last_change", describe_change(&pool->change), "warning",
-                      describe_warning(pool)));
+        object = json_pack(
+            "{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:o}", "name", pool->name, "algorithm",
+            hb_algorithm_name(pool->algorithm), "table_size", pool->table_size, "backends",
+            pool->backends_count, "usable", pool->usable, "unsettled",
+            pool->owner ? pool->history.unsettled_count : 0, "bounded_load",
+            (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
+            pool->owner ? hb_json_hex(pool->owners, sizeof(pool->owners)) : json_null(),
+            "last_change", describe_change(&pool->change), "warning", describe_warning(pool));
+        hb_json_set_pool_life(object, pool);
+        json_array_append_new(pools, object);
     }
     return pools;
 }
@@ -154,20 +155,21 @@ static json_t *describe_pools(const struct hb_model *model)
 /* By the state that people see: each backend counts once. */
 static json_t *count_backends(const struct hb_model *model)
 {
-    static const char *const states[] = {"up", "down", "draining", "unknown"};
-    int counts[4] = {0}, total = 0;
+    static const char *const states[] = {"up", "down", "draining", "unknown", "disabled"};
+    int counts[5] = {0}, total = 0;
 
     for (uint32_t p = 0; p < model->pools_count; p++) {
         for (uint32_t b = 0; b < model->pools[p].backends_count; b++) {
             const char *state = hb_backend_state_name(&model->pools[p].backends[b]->state);
 
             total++;
-            for (int s = 0; s < 4; s++)
+            for (int s = 0; s < 5; s++)
                 counts[s] += strcmp(state, states[s]) == 0;
         }
     }
-    return json_pack("{s:i, s:i, s:i, s:i, s:i}", "total", total, states[0], counts[0], states[1],
-                     counts[1], states[2], counts[2], states[3], counts[3]);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "total", total, states[0], counts[0],
+                     states[1], counts[1], states[2], counts[2], states[3], counts[3], states[4],
+                     counts[4]);
 }
 
 void hb_api_get_status(struct hb_api_call *call)
@@ -176,13 +178,14 @@ void hb_api_get_status(struct hb_api_call *call)
     const struct hb_model *model = control->model;
 
     hb_api_answer(call, 200,
-                  json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o}", "version", HB_VERSION,
-                            "pid", (json_int_t)getpid(), "uptime_s",
+                  json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:I}", "version",
+                            HB_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
                             (json_int_t)((hb_now_ms() - control->started_ms) / 1000), "config",
                             describe_config(control), "dataplane", describe_dataplane(control),
                             "generation", describe_generation(control), "services",
                             model->services_count, "backends", count_backends(model), "pools",
-                            describe_pools(model)));
+                            describe_pools(model), "drain_forced",
+                            (json_int_t)control->drain_forced));
 }
 
 /* --- services --- */
@@ -257,6 +260,7 @@ static json_t *describe_backend(struct hb_control *control, const struct hb_mode
     json_object_set_new(object, "packets", hb_json_count(counts.packets));
     json_object_set_new(object, "bytes", hb_json_count(counts.bytes));
     json_object_set_new(object, "next_hop", describe_hop(backend));
+    hb_json_set_backend_life(object, control, pool, backend);
     return object;
 }
 

@@ -51,6 +51,15 @@ json_t *hb_json_text_or_null(const char *text);
 /* moved, ideal, collateral of the last change; zeros when the last reconcile changed nothing. */
 void hb_json_set_moves(json_t *object, const struct hb_model_pool *pool);
 
+/* api_life.c: how a backend's drain goes; null when it does not drain. */
+json_t *hb_json_drain(const struct hb_control *control, const struct hb_model_pool *pool,
+                      const struct hb_model_backend *backend);
+/* Adds what pool_policy.h and drains say to a pool's entry of the status, and to a backend's. */
+void hb_json_set_pool_life(json_t *object, const struct hb_model_pool *pool);
+void hb_json_set_backend_life(json_t *object, const struct hb_control *control,
+                              const struct hb_model_pool *pool,
+                              const struct hb_model_backend *backend);
+
 /* api_handlers_status.c */
 void hb_api_get_status(struct hb_api_call *call);
 void hb_api_get_services(struct hb_api_call *call);
@@ -61,6 +70,7 @@ void hb_api_get_drops(struct hb_api_call *call);
 /* api_handlers_change.c */
 void hb_api_post_drain(struct hb_api_call *call);
 void hb_api_post_undrain(struct hb_api_call *call);
+void hb_api_post_weight(struct hb_api_call *call);
 /* api_handlers_reload.c */
 void hb_api_post_reload(struct hb_api_call *call);
 /* What a configuration that was taken has changed; takes `warnings` over. */

@@ -9,8 +9,14 @@
  *
  * `rise` and `fall` count results in a row: one result of the other kind starts the count again.
  * What is taken over after a restart fills in for a backend that nothing is known of; a probe that
- * has been answered since then knows better. Drain and undrain set a mark of their own and leave
- * health alone, so a drained backend that fails and recovers is still drained.
+ * has been answered since then knows better.
+ *
+ *     duty         drain         deadline      undrain
+ *     in service   draining      -             -
+ *     draining     -             disabled      in service
+ *     disabled     -             -             in service
+ *
+ * Operators leave health alone, so a drained backend that fails and recovers is still drained.
  */
 #include "backend_state.h"
 
@@ -22,7 +28,7 @@ struct rule {
 };
 
 #define HEALTHS 3
-#define EVENTS  6
+#define EVENTS  7
 
 static const struct rule rules[HEALTHS][EVENTS] = {
     [HB_BACKEND_UNKNOWN] =
@@ -40,6 +46,15 @@ static const struct rule rules[HEALTHS][EVENTS] = {
         {
             [HB_EVENT_PROBE_SUCCEEDED] = {AFTER_RISE, HB_BACKEND_UP},
         },
+};
+
+enum duty { IN_SERVICE, DRAINING, DISABLED };
+
+/* By duty and event, from HB_EVENT_DRAIN on. */
+static const enum duty duties[3][3] = {
+    [IN_SERVICE] = {DRAINING, IN_SERVICE, IN_SERVICE},
+    [DRAINING] = {DRAINING, IN_SERVICE, DISABLED},
+    [DISABLED] = {DISABLED, IN_SERVICE, DISABLED},
 };
 
 static bool is_probe(enum hb_backend_event event)
@@ -89,21 +104,32 @@ static void apply_health(struct hb_backend_state *state, enum hb_backend_event e
     state->health_since_ms = now_ms;
 }
 
+static enum duty duty_of(const struct hb_backend_state *state)
+{
+    return !state->draining ? IN_SERVICE : state->disabled ? DISABLED : DRAINING;
+}
+
+static void apply_duty(struct hb_backend_state *state, enum hb_backend_event event, uint64_t now_ms)
+{
+    enum duty to = duties[duty_of(state)][event - HB_EVENT_DRAIN];
+
+    if ((to == IN_SERVICE) == state->draining)
+        state->drain_since_ms = to == IN_SERVICE ? 0 : now_ms;
+    state->draining = to != IN_SERVICE;
+    state->disabled = to == DISABLED;
+    state->reset = state->reset && state->draining;
+}
+
 bool hb_backend_state_apply(struct hb_backend_state *state, enum hb_backend_event event,
                             uint32_t rise, uint32_t fall, uint64_t started_ms, uint64_t now_ms)
 {
     bool took_flows = hb_backend_takes_new_flows(state, 1);
     enum hb_backend_use use = hb_backend_use_of(state);
 
-    if (event == HB_EVENT_DRAIN || event == HB_EVENT_UNDRAIN) {
-        bool drain = event == HB_EVENT_DRAIN;
-
-        if (drain != state->draining)
-            state->drain_since_ms = drain ? now_ms : 0;
-        state->draining = drain;
-    } else {
+    if (event == HB_EVENT_DRAIN || event == HB_EVENT_UNDRAIN || event == HB_EVENT_DEADLINE)
+        apply_duty(state, event, now_ms);
+    else
         apply_health(state, event, rise, fall, started_ms, now_ms);
-    }
     return took_flows != hb_backend_takes_new_flows(state, 1) || use != hb_backend_use_of(state);
 }
 
@@ -114,6 +140,8 @@ bool hb_backend_takes_new_flows(const struct hb_backend_state *state, uint32_t w
 
 enum hb_backend_use hb_backend_use_of(const struct hb_backend_state *state)
 {
+    if (state->disabled)
+        return state->reset ? HB_BACKEND_RESET : HB_BACKEND_DOWN;
     if (state->health == HB_BACKEND_FAILED)
         return HB_BACKEND_DOWN;
     return state->draining ? HB_BACKEND_DRAINING : HB_BACKEND_ACTIVE;
@@ -121,6 +149,8 @@ enum hb_backend_use hb_backend_use_of(const struct hb_backend_state *state)
 
 const char *hb_backend_state_name(const struct hb_backend_state *state)
 {
+    if (state->disabled)
+        return "disabled";
     if (state->health == HB_BACKEND_FAILED)
         return "down";
     if (state->draining)

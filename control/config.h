@@ -36,6 +36,32 @@ struct hb_health_config {
     uint32_t fall;        /* failures in a row until down */
 };
 
+/* What a pool does when fewer than `minimum` of its backends are usable (pool_policy.h). */
+enum hb_below {
+    HB_BELOW_REST = 0, /* those that are left serve */
+    HB_BELOW_ALL = 1,  /* all serve, whatever their checks say */
+    HB_BELOW_BACKUP = 2,
+    HB_BELOW_CLOSE = 3, /* no new flows */
+};
+
+#define HB_PANIC_ONE 1024
+
+struct hb_failure_config {
+    uint32_t minimum; /* usable backends; 0 is taken for 1 */
+    enum hb_below below;
+    uint32_t panic;            /* part of the backends that must be usable, in 1/1024; 0: none */
+    char backup[HB_NAME_SIZE]; /* pool; "": none */
+};
+
+/* Maintenance of the whole balancer (maintenance.h). */
+#define HB_COMMAND_SIZE 256
+struct hb_maintenance_config {
+    char on_withdraw[HB_COMMAND_SIZE]; /* for a shell; "": none */
+    char on_announce[HB_COMMAND_SIZE];
+    uint32_t time_limit_ms;
+    uint32_t quiet; /* packets a second below which traffic has gone */
+};
+
 struct hb_backend_config {
     char name[HB_NAME_SIZE]; /* unique in its pool */
     struct hb_address
@@ -43,6 +69,7 @@ struct hb_backend_config {
     uint32_t weight;         /* 0 to 65,535; default 1; 0: no new flows */
     uint32_t bucket;         /* jump only, and then 0 to n - 1, each once; else HB_BUCKET_NONE */
     char zone[HB_NAME_SIZE]; /* where it stands; empty: not said */
+    bool backup;             /* it is a backend of the pool's backup pool */
     int line;
 };
 
@@ -54,8 +81,10 @@ struct hb_pool_config {
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
     struct hb_health_config health;
+    struct hb_failure_config failure;
+    uint32_t slow_start_ms; /* 0: a backend that comes up gets its whole share at once */
     struct hb_backend_config *backends;
-    uint32_t backends_count; /* at least 1 */
+    uint32_t backends_count; /* at least 1; own ones first, then backups */
     int line;
 };
 
@@ -86,6 +115,7 @@ struct hb_config {
     uint32_t settle_after_ms;         /* 0: the dataplane's idle time of TCP flows */
     uint32_t keep_configurations;     /* for rollbacks; 0: as history.h says */
     struct hb_api_config api;
+    struct hb_maintenance_config maintenance;
     uint32_t punt_rate; /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;
     uint32_t pools_count;

@@ -10,6 +10,7 @@
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
+ *     config_policy.c   keys and rules for what happens when backends fail, come up, or all rest
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
  * once. One thread at a time; nothing is global.
@@ -95,6 +96,7 @@ enum hb_config_type {
     HB_CONFIG_NUMBER,    /* whole, plain digits */
     HB_CONFIG_DURATION,  /* digits and a unit; kept in milliseconds */
     HB_CONFIG_SECRET,    /* printable text */
+    HB_CONFIG_COMMAND,   /* the same on one line, spaces allowed; for a shell */
     HB_CONFIG_NAME,      /* letters, digits, . _ - */
     HB_CONFIG_ADDRESS,   /* struct hb_address */
     HB_CONFIG_CHOICE,    /* one of a list of words */
@@ -182,6 +184,17 @@ void hb_config_apply_rules(struct hb_config_reader *reader);
 
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);
+
+/* config_policy.c */
+extern const struct hb_config_schema hb_config_failure_schema, hb_config_maintenance_schema;
+void hb_config_check_failure(struct hb_config_reader *reader, uint32_t pool_index);
+/* Finds the pools' backups and gives each pool those of its backup pool. Last of all: it moves
+ * lists of backends, so no place in them is found any more. */
+void hb_config_join_backups(struct hb_config_reader *reader, const struct hb_config_entry *pools,
+                            uint32_t pools_count);
+
+/* config_rules.c: the index of a pool, or -1. `pools` is sorted. */
+int hb_config_find_pool(const struct hb_config_entry *pools, uint32_t count, const char *name);
 
 /* config.c: reads an open regular file whole. `before` is its fstat(): when the file is not the
  * same afterwards, -EAGAIN. Returns 0 and a zero-terminated text that the caller frees, or a

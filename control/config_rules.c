@@ -11,8 +11,7 @@
 
 #include "config_internal.h"
 
-/* The index of the pool of this name, or -1. */
-static int find_pool(const struct hb_config_entry *pools, uint32_t count, const char *name)
+int hb_config_find_pool(const struct hb_config_entry *pools, uint32_t count, const char *name)
 {
     uint32_t low = 0, high = count;
 
@@ -83,7 +82,7 @@ static void resolve_pools(struct hb_config_reader *reader, const struct hb_confi
         struct hb_service_config *service = &config->services[i];
         const struct hb_config_place *place = hb_config_find_place(reader, &service->pool);
         bool named = place != NULL && place->good;
-        int pool = named ? find_pool(pools, pools_count, place->text) : -1;
+        int pool = named ? hb_config_find_pool(pools, pools_count, place->text) : -1;
 
         if (pool < 0) {
             if (named)
@@ -157,6 +156,7 @@ static void check_pool(struct hb_config_reader *reader, uint32_t pool_index, uin
     char path[HB_CONFIG_PATH];
 
     hb_config_check_hashing(reader, pool_index);
+    hb_config_check_failure(reader, pool_index);
     check_weights(reader, pool_index);
     check_health(reader, pool_index, service);
     snprintf(path, sizeof(path), "pools[%u]", pool_index);
@@ -292,6 +292,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
     struct hb_config_entry *pools = calloc(config->pools_count + 1, sizeof(*pools));
     uint32_t *first_service = calloc(config->pools_count + 1, sizeof(*first_service));
     struct hb_config_entry *entries = calloc(room, sizeof(*entries));
+    uint32_t names;
 
     if (pools == NULL || first_service == NULL || entries == NULL) {
         reader->no_memory = true;
@@ -302,12 +303,14 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
                            "%" PRIu64 " backends in all, but the limit is %d; remove some",
                            backends, HB_BACKENDS_MAX);
     hb_config_check_unique(reader, entries);
-    resolve_pools(reader, pools, sort_pools(config, pools), first_service);
+    names = sort_pools(config, pools);
+    resolve_pools(reader, pools, names, first_service);
     for (uint32_t i = 0; i < config->pools_count; i++)
         check_pool(reader, i, first_service[i]);
     for (uint32_t i = 0; i < config->services_count; i++)
         check_tracking(reader, i);
     check_addresses(reader, entries);
+    hb_config_join_backups(reader, pools, names);
 free_all:
     free(entries);
     free(first_service);

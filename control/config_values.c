@@ -193,6 +193,22 @@ static bool read_secret(struct hb_config_reader *reader, const struct hb_config_
     return true;
 }
 
+static bool read_command(struct hb_config_reader *reader, const struct hb_config_key *key,
+                         const yaml_node_t *node, const char *path, void *field)
+{
+    const char *text = scalar_text(node);
+    size_t length = node->data.scalar.length;
+
+    if (length == 0 || length >= key->size || length != strlen(text))
+        return complain_found(reader, key, node, path, "");
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < ' ' || text[i] == 0x7f)
+            return complain_found(reader, key, node, path, "; it must be one line");
+    }
+    memcpy(field, text, length + 1);
+    return true;
+}
+
 static bool is_name(const yaml_node_t *node)
 {
     const char *text = scalar_text(node);
@@ -277,6 +293,8 @@ bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_confi
         return read_fraction(reader, key, node, path, field);
     case HB_CONFIG_SECRET:
         return read_secret(reader, key, node, path, field);
+    case HB_CONFIG_COMMAND:
+        return read_command(reader, key, node, path, field);
     case HB_CONFIG_NAME:
         if (is_name(node)) {
             memcpy(field, scalar_text(node), node->data.scalar.length + 1);

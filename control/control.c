@@ -74,6 +74,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
         hb_control_save(control);
     hb_control_save_history(control);
     hb_control_settle(control);
+    hb_control_watch_drains(control);
 }
 
 static void on_probe_changed(void *context, struct hb_model_pool *pool,
@@ -135,9 +136,10 @@ static bool open_timers(struct hb_control *control)
     control->hang_up = evsignal_new(base, SIGHUP, on_hang_up, control);
     control->start_timer = evtimer_new(base, on_start_timer, control);
     control->publish_timer = evtimer_new(base, on_publish_timer, control);
+    control->life_timer = evtimer_new(base, hb_control_on_life_timer, control);
     control->tick = event_new(base, -1, EV_PERSIST, on_tick, control);
     return control->terminate[0] && control->terminate[1] && control->hang_up &&
-           control->start_timer && control->publish_timer && control->tick &&
+           control->start_timer && control->publish_timer && control->life_timer && control->tick &&
            event_add(control->terminate[0], NULL) == 0 &&
            event_add(control->terminate[1], NULL) == 0 && event_add(control->hang_up, NULL) == 0 &&
            event_add(control->start_timer, &wait) == 0 && event_add(control->tick, &tick) == 0;
@@ -267,6 +269,7 @@ void hb_control_close(struct hb_control *control)
     if (control->hops != NULL)
         hb_next_hops_close(control->hops);
     free_event(control->tick);
+    free_event(control->life_timer);
     free_event(control->publish_timer);
     free_event(control->start_timer);
     free_event(control->hang_up);

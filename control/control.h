@@ -7,8 +7,9 @@
  *                     reconcile --> plan --> publication --> publisher --> dataplane
  *
  * Whatever changes the model calls hb_control_changed(); what follows within 2 ms becomes one
- * generation. The model exists from the moment when it is known what the dataplane serves, or 300
- * ms after the start when no dataplane answers: ids must not be given out before (take_over.h).
+ * generation (and when much changes all the time, generations come at a bounded rate). The model
+ * exists from the moment when it is known what the dataplane serves, or 300 ms after the start when
+ * no dataplane answers: ids must not be given out before (take_over.h).
  *
  * All of it runs on one thread.
  */
@@ -67,6 +68,7 @@ struct hb_control {
     struct event *hang_up;       /* SIGHUP: reload */
     struct event *start_timer;   /* until the model starts without a dataplane */
     struct event *publish_timer; /* coalesces changes */
+    struct event *life_timer;    /* the next deadline of a drain, or step of a slow start */
     struct event *tick;          /* every second: state file, tallies, retries */
 
     struct hb_config *first_config; /* until the model starts */
@@ -86,7 +88,10 @@ struct hb_control {
     struct hb_plan plan; /* of what is wanted */
     struct hb_dataplane_view dataplane;
     struct hb_settling settling;
-    char problem[256]; /* of the last reconcile, "" when it went well */
+    bool change_waits;      /* for the answer to the generation that is under way */
+    uint64_t rest_until_us; /* before which changes are not published one by one */
+    uint64_t drain_forced;  /* flows that did not stay after the deadline of a drain */
+    char problem[256];      /* of the last reconcile, "" when it went well */
     struct hb_api *api;
     struct hb_events *events;
     struct hb_history *history;
@@ -114,7 +119,7 @@ int hb_control_run(struct hb_control *control);
 
 extern const struct hb_publisher_events hb_control_publisher_events;
 
-/* The model has changed: a generation follows within 2 ms. */
+/* The model has changed: a generation follows within 2 ms, or, when much changes, soon. */
 void hb_control_changed(struct hb_control *control);
 /* The same, at once: on return publication.wanted is the number to wait for. */
 void hb_control_publish(struct hb_control *control);
@@ -131,8 +136,40 @@ uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id)
 /* Reads all tallies, so that they are fresh when the dataplane goes. */
 void hb_control_read_tallies(struct hb_control *control);
 
+/* --- control_operate.c --- */
+
+struct hb_drain_order {
+    uint64_t deadline_ms; /* from now; 0: none */
+    enum hb_at_deadline at_deadline;
+};
+
+/* Each does it to all backends that are marked in `chosen` (by id), saves the state file and
+ * publishes. On an error of saving nothing has changed. One that drains already keeps its
+ * deadline unless the order has one. */
+int hb_control_drain(struct hb_control *control, const bool *chosen,
+                     const struct hb_drain_order *order);
+int hb_control_undrain(struct hb_control *control, const bool *chosen);
+/* `set` false: the configured weight holds again. */
+int hb_control_set_weight(struct hb_control *control, const bool *chosen, bool set,
+                          uint32_t weight);
+
+/* --- control_life.c --- */
+
+/* Sets the timer for what happens next by itself. After each change of the model. */
+void hb_control_schedule(struct hb_control *control);
+void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context);
+/* Every second: notes how the flows of drains go, and says when the last one has ended. */
+void hb_control_watch_drains(struct hb_control *control);
+/* No packet goes there any more, as far as anybody can tell. A disabled backend gets none, whatever
+ * is left; else no flow has an entry. TCP flows that need none (tracking: changed) are gone when no
+ * slot leads there any more, or no packet has come for as long as a flow may be idle. */
+bool hb_control_is_drained(const struct hb_control *control, const struct hb_model_pool *pool,
+                           const struct hb_model_backend *backend);
+
 /* --- control_settle.c --- */
 
+/* What a flow may be idle for before it is taken for gone, ms. */
+uint32_t hb_control_idle_ms(const struct hb_control *control);
 /* Every second: asks which unsettled slots have settled, when it is time to. */
 void hb_control_settle(struct hb_control *control);
 
@@ -141,10 +178,6 @@ void hb_control_settle(struct hb_control *control);
 /* Makes the model from the first configuration, and everything that hangs on it. `blob` is what the
  * dataplane serves, or NULL. False (logged) when it cannot be. */
 bool hb_control_start_model(struct hb_control *control, const void *blob);
-
-/* Drains or undrains all backends that are marked in `chosen` (by id) and saves the state file
- * before it returns. On an error of saving nothing has changed. */
-int hb_control_set_draining(struct hb_control *control, const bool *chosen, bool draining);
 
 /* Writes the slot files of pools whose history has changed. An error is logged once and holds
  * nothing up: traffic goes before memory. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What changes the model from outside: the first configuration and drains; and the state file that
- * remembers it. Reloads are in control_reload.c.
+ * The first configuration, and the state file that remembers what changes after that. Reloads are
+ * in control_reload.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -142,6 +142,7 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     }
     hb_model_release_unused(model);
     hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
+    hb_model_set_clock(model, hb_now_ms(), hb_now_unix_ms());
     take_over_slots(control, blob);
     hb_api_configure(control->api, &control->first_config->api);
     hb_control_accept_first(control, control->first_config);
@@ -156,47 +157,4 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
     hb_api_start(control->api);
     hb_notify("READY=1");
     return true;
-}
-
-/* --- drain --- */
-
-/* Sets the mark on those chosen that do not have it; `undo` notes which ones. */
-static void mark(struct hb_control *control, const bool *chosen, bool draining, bool *undo)
-{
-    for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        const struct hb_model_pool *pool = &control->model->pools[p];
-
-        for (uint32_t b = 0; b < pool->backends_count; b++) {
-            struct hb_model_backend *backend = pool->backends[b];
-
-            if (!chosen[backend->id] || backend->state.draining == draining)
-                continue;
-            hb_backend_state_apply(&backend->state, draining ? HB_EVENT_DRAIN : HB_EVENT_UNDRAIN,
-                                   pool->health.rise, pool->health.fall, hb_now_ms(), hb_now_ms());
-            if (undo == NULL)
-                continue;
-            undo[backend->id] = true;
-            hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s): %s by an operator", pool->name,
-                   backend->name, backend->identity, draining ? "drained" : "undrained");
-            hb_events_add(control->events, HB_NEWS_DRAIN, pool->name, backend->name,
-                          "%s of backend %s", draining ? "drain" : "undrain", backend->name);
-        }
-    }
-}
-
-int hb_control_set_draining(struct hb_control *control, const bool *chosen, bool draining)
-{
-    bool *undo = calloc(HB_BACKENDS_MAX + 1, sizeof(*undo));
-    int error;
-
-    if (undo == NULL)
-        return -ENOMEM;
-    mark(control, chosen, draining, undo);
-    error = hb_control_save(control);
-    if (error != 0)
-        mark(control, undo, !draining, NULL);
-    else
-        hb_control_publish(control);
-    free(undo);
-    return error;
 }

@@ -13,7 +13,12 @@
 #include "log.h"
 #include "take_over.h"
 
-#define COALESCE_US 2000
+/* What changes within 2 ms is published together. When much changes all the time, control publishes
+ * for a quarter of its time at most, and nothing before the dataplane has taken the last one: the
+ * checks go on in between, and however many changes wait, they are one more generation. */
+#define COALESCE_US     2000
+#define REST            3 /* times as long as publishing took */
+#define REST_LONGEST_US 300000
 
 /* --- sending --- */
 
@@ -44,8 +49,7 @@ static void send_if_due(struct hb_control *control)
 static void log_pool(const struct hb_model_pool *pool)
 {
     if (pool->owner == NULL)
-        hb_log(HB_LOG_WARNING,
-               "pool %s: no backend is usable; packets for it are dropped (no_backend)",
+        hb_log(HB_LOG_WARNING, "pool %s: it has no table; all its packets are dropped (no_backend)",
                pool->name);
     else if (pool->change.any)
         hb_log(HB_LOG_INFO, "pool %s: %u usable, moved %u slots (ideal %u, collateral %u)",
@@ -53,6 +57,51 @@ static void log_pool(const struct hb_model_pool *pool)
                pool->change.collateral);
     else
         hb_log(HB_LOG_INFO, "pool %s: %u usable", pool->name, pool->usable);
+}
+
+/* Loudly: in these modes an operator should look. */
+static void tell_mode(const struct hb_control *control, struct hb_model_pool *pool)
+{
+    static const char *const modes[] = {
+        [HB_POOL_MODE_PANIC] = "panic: all backends are used, whatever their checks say",
+        [HB_POOL_MODE_BACKUP] = "the backup pool serves",
+        [HB_POOL_MODE_CLOSED] = "closed: new flows are dropped",
+        [HB_POOL_MODE_LEAVING] = "removed backends serve until a new one is usable",
+    };
+    const struct hb_pool_strength *strength = &pool->strength;
+
+    if (pool->mode == pool->told_mode)
+        return;
+    pool->told_mode = pool->mode;
+    hb_events_add(control->events, HB_NEWS_POLICY, pool->name, NULL,
+                  "pool %s: %s (%u of %u usable)", pool->name,
+                  (size_t)pool->mode < sizeof(modes) / sizeof(*modes) && modes[pool->mode]
+                      ? modes[pool->mode]
+                      : "its own backends serve",
+                  strength->usable, strength->wanted);
+    if (pool->mode == HB_POOL_MODE_PANIC)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: panic: %u of %u backends are usable; all of them are used, whatever their "
+               "checks say",
+               pool->name, strength->usable, strength->wanted);
+    else if (pool->mode == HB_POOL_MODE_BACKUP)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: %u of %u backends are usable and %u is the minimum; the backup pool %s "
+               "serves",
+               pool->name, strength->usable, strength->wanted, strength->minimum,
+               pool->failure.backup);
+    else if (pool->mode == HB_POOL_MODE_CLOSED)
+        hb_log(HB_LOG_WARNING,
+               "pool %s: closed: %u of %u backends are usable and %u is the minimum; new flows are "
+               "dropped (no_backend)%s",
+               pool->name, strength->usable, strength->wanted, strength->minimum,
+               pool->owner != NULL ? ", established ones go on" : "");
+    else if (pool->mode == HB_POOL_MODE_LEAVING)
+        hb_log(HB_LOG_NOTICE, "pool %s: removed backends serve until a new one is usable",
+               pool->name);
+    else
+        hb_log(HB_LOG_NOTICE, "pool %s: its own backends serve: %u of %u", pool->name,
+               strength->usable, strength->wanted);
 }
 
 /* Returns how many slots moved. */
@@ -63,6 +112,7 @@ static uint64_t note_changes(struct hb_control *control)
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_pool *pool = &control->model->pools[p];
 
+        tell_mode(control, pool);
         if (!pool->changed)
             continue;
         pool->change.generation = control->publication.wanted;
@@ -111,7 +161,7 @@ static void note_unused(struct hb_control *control)
     }
 }
 
-void hb_control_publish(struct hb_control *control)
+static void publish(struct hb_control *control)
 {
     struct hb_port_list ports = {control->dataplane.hello.port, control->dataplane.hello.ports};
     char problem[sizeof(control->problem)];
@@ -120,11 +170,14 @@ void hb_control_publish(struct hb_control *control)
     int error;
 
     event_del(control->publish_timer);
+    hb_control_schedule(control);
     /* Without ports nothing can be forwarded, and nobody would take a generation. */
     if (!control->started || !control->dataplane.ever_connected)
         return;
     hb_plan_clear(&control->plan);
     note_unused(control);
+    control->model->now_ms = hb_now_ms();
+    control->model->now_unix_ms = hb_now_unix_ms();
     error = hb_reconcile(control->model, ports, &control->plan, problem, sizeof(problem));
     if (error != 0)
         snprintf(problem, sizeof(problem), "not enough memory to build a generation");
@@ -142,14 +195,41 @@ void hb_control_publish(struct hb_control *control)
         drop_cause(control);
     hb_control_save_slots(control);
     send_if_due(control);
+    hb_control_schedule(control); /* slow starts may have begun */
+}
+
+void hb_control_publish(struct hb_control *control)
+{
+    uint64_t begin_us = hb_now_us(), took_us;
+
+    control->change_waits = false;
+    publish(control);
+    took_us = hb_now_us() - begin_us;
+    control->rest_until_us =
+        hb_now_us() + (took_us * REST < REST_LONGEST_US ? took_us * REST : REST_LONGEST_US);
 }
 
 void hb_control_changed(struct hb_control *control)
 {
-    struct timeval soon = {0, COALESCE_US};
+    uint64_t now_us = hb_now_us(), wait_us = COALESCE_US;
+    struct timeval soon;
 
-    if (control->started && !evtimer_pending(control->publish_timer, NULL))
-        event_add(control->publish_timer, &soon);
+    if (!control->started || evtimer_pending(control->publish_timer, NULL))
+        return;
+    control->change_waits = control->publication.under_way != 0;
+    if (control->change_waits)
+        return; /* its answer brings this here again */
+    if (control->rest_until_us > now_us + wait_us)
+        wait_us = control->rest_until_us - now_us;
+    soon = (struct timeval){.tv_sec = 0, .tv_usec = (suseconds_t)wait_us};
+    event_add(control->publish_timer, &soon);
+}
+
+/* A generation is no longer under way. */
+static void resume_changes(struct hb_control *control)
+{
+    if (control->change_waits)
+        hb_control_changed(control);
 }
 
 /* --- counters --- */
@@ -306,6 +386,7 @@ static void on_disconnected(void *context, const char *why)
 
     hb_control_read_tallies(control); /* for the last time in this life */
     hb_publication_disconnected(&control->publication);
+    resume_changes(control);
     snprintf(control->dataplane.problem, sizeof(control->dataplane.problem), "%s", why);
     hb_log(HB_LOG_WARNING, "%s", why);
     hb_events_add(control->events, HB_NEWS_DATAPLANE, NULL, NULL, "%s", why);
@@ -343,6 +424,7 @@ static void on_published(void *context, const struct hb_publish_reply *reply)
                publication->last_reject, hb_reject_text(reply->reason), reply->record,
                reply->offset, reply->number);
     send_if_due(control);
+    resume_changes(control);
     hb_api_published(control->api);
 }
 

@@ -18,7 +18,7 @@
 #define ROUND_MIN_MS 1000
 #define ROUND_MAX_MS 30000
 
-static uint32_t idle_time(const struct hb_control *control)
+uint32_t hb_control_idle_ms(const struct hb_control *control)
 {
     return control->model->settle_after_ms != 0 ? control->model->settle_after_ms
                                                 : control->dataplane.hello.tcp_idle_ms;
@@ -27,7 +27,7 @@ static uint32_t idle_time(const struct hb_control *control)
 static void end_round(struct hb_control *control)
 {
     struct hb_settling *settling = &control->settling;
-    uint32_t pause = idle_time(control) / 8;
+    uint32_t pause = hb_control_idle_ms(control) / 8;
 
     pause = pause < ROUND_MIN_MS ? ROUND_MIN_MS : pause > ROUND_MAX_MS ? ROUND_MAX_MS : pause;
     settling->under_way = false;
@@ -47,7 +47,7 @@ static void on_settled(void *context, const struct hb_settle_reply *reply);
 static void ask(struct hb_control *control)
 {
     struct hb_settling *settling = &control->settling;
-    struct hb_settle request = {.idle_ms = idle_time(control)};
+    struct hb_settle request = {.idle_ms = hb_control_idle_ms(control)};
     const struct hb_model *model = control->model;
 
     while (settling->pool < model->pools_count) {

@@ -25,9 +25,11 @@
 
 #include "backend_state.h"
 #include "config.h"
+#include "drain.h"
 #include "hashing/table_builder.h"
 #include "id_registry.h"
 #include "next_hop.h"
+#include "pool_policy.h"
 #include "slot_history.h"
 #include "tally.h"
 
@@ -38,22 +40,34 @@ struct hb_model_backend {
     struct hb_address address;
     uint32_t pool;                  /* index in the model */
     char identity[HB_ADDRESS_TEXT]; /* canonical text of the address: the input of table builders */
-    uint32_t weight;
-    uint32_t bucket;         /* jump only, else HB_BUCKET_NONE */
-    char zone[HB_NAME_SIZE]; /* "": not said */
+    uint32_t weight;                /* in use */
+    uint32_t configured_weight;     /* in the file; an operator may have set another one */
+    bool weight_is_set;             /* by an operator */
+    uint32_t bucket;                /* jump only, else HB_BUCKET_NONE */
+    char zone[HB_NAME_SIZE];        /* "": not said */
     uint32_t id;
     uint32_t incarnation;
     bool unused;     /* it has not forwarded a packet in any history that is known */
     bool remembered; /* it owned slots before this control began */
     bool leaving;    /* no longer configured, serves until a new member can */
+    bool backup;     /* of the pool's backup pool */
+    bool stands;     /* in the pool's table */
     struct hb_backend_state state;
-    char reason[96]; /* why the health is what it is, for people */
+    struct hb_drain drain; /* while state.draining */
+    char reason[96];       /* why the health is what it is, for people */
 
     struct hb_next_hop hop;
     struct hb_rewrite rewrite; /* size 0: it cannot be forwarded to, and `problem` says why */
     char problem[192];
-    uint32_t slots; /* of the pool's table */
+    uint32_t slots;         /* of the pool's table */
+    uint32_t slots_to_come; /* after all slow starts */
     struct hb_tally tally;
+
+    /* Slow start, see hb_model_ramp(). */
+    bool was_usable;
+    bool ramps;                  /* the next time it becomes usable it starts slowly */
+    uint64_t ramp_since_ms;      /* 0: it is in none */
+    uint64_t ramp_since_unix_ms; /* the same moment in the calendar */
 
     /* Of control's wiring. */
     struct hb_probe *probe;
@@ -77,7 +91,9 @@ struct hb_model_pool {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
-    struct hb_health_config health;     /* its port found: 0 only when nothing says which */
+    struct hb_health_config health; /* its port found: 0 only when nothing says which */
+    struct hb_failure_config failure;
+    uint32_t slow_start_ms;
     struct hb_model_backend **backends; /* sorted by address; each is owned and does not move */
     uint32_t backends_count;
 
@@ -89,7 +105,10 @@ struct hb_model_pool {
     bool members_left;              /* the history may name them yet */
     uint8_t digest[HB_DIGEST_SIZE]; /* of all columns */
     uint8_t owners[HB_DIGEST_SIZE];
-    uint32_t usable; /* members in the table */
+    uint32_t usable; /* members that take new flows: those in the table, none of a closed pool */
+    enum hb_pool_mode mode;
+    enum hb_pool_mode told_mode; /* in the log */
+    struct hb_pool_strength strength;
     struct hb_pool_change change;
     bool changed;                       /* in the last reconcile */
     char problem[HB_TABLE_EXPLANATION]; /* why a table cannot be built, "" when it can */
@@ -123,6 +142,8 @@ struct hb_model {
     struct hb_address tunnel_source, tunnel_source6;
     uint32_t punt_rate;       /* as in struct hb_settings */
     uint32_t settle_after_ms; /* 0: as the dataplane says */
+    struct hb_maintenance_config maintenance;
+    uint64_t now_ms, now_unix_ms; /* of the next reconcile; set by the owner */
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;
 
@@ -173,6 +194,34 @@ struct hb_model_backend *hb_pool_backend(const struct hb_model_pool *pool,
 struct hb_model_backend *hb_model_backend_by_id(const struct hb_model *model, uint32_t id,
                                                 struct hb_model_pool **pool);
 const struct hb_model_service *hb_model_service_by_id(const struct hb_model *model, uint32_t id);
+
+/* What the pool's policy sees of a member. */
+struct hb_member_view hb_member_view(const struct hb_model_backend *backend);
+
+/* What would be left of a pool's strength if the members marked in `without` (by id) took no new
+ * flows. */
+struct hb_pool_strength hb_model_strength_without(const struct hb_model_pool *pool,
+                                                  const bool *without);
+
+/* Sets or, with `set` false, takes back an operator's weight. */
+void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t weight);
+
+/* When the next thing happens by itself: a drain's deadline or a step of a slow start; UINT64_MAX:
+ * nothing will. */
+uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms);
+
+/* Deadlines and the beginnings of slow starts are moments of the calendar; this says where they are
+ * on the clock of `now_ms`. After the state file was taken over. */
+void hb_model_set_clock(struct hb_model *model, uint64_t now_ms, uint64_t now_unix_ms);
+
+/* Does what a drain's deadline asks for, once it has passed; `flows` are those that are left.
+ * Returns whether it has just passed. */
+bool hb_backend_deadline(struct hb_model_backend *backend, uint64_t flows, uint64_t now_ms);
+
+/* Slots whose previous owner a backend is: established TCP flows without an entry may go there. */
+uint32_t hb_pool_remembered_slots(const struct hb_model_pool *pool, uint32_t id);
+/* Whether the pool has a service whose TCP flows need no entry (tracking: changed). */
+bool hb_model_tracks_changed(const struct hb_model *model, const struct hb_model_pool *pool);
 
 /* Keys of the id registries: "web 198.51.100.11", "tcp 192.0.2.10 80". Into HB_ID_KEY_SIZE bytes.
  */

@@ -90,7 +90,7 @@ static void borrow_health(const struct stage *stage, const struct hb_model_pool 
         if (!same_probe(&found->pool->health, &pool->health))
             continue;
         backend->state = found->backend->state;
-        backend->state.draining = false;
+        backend->state.draining = backend->state.disabled = backend->state.reset = false;
         backend->state.drain_since_ms = 0;
         memcpy(backend->reason, found->backend->reason, sizeof(backend->reason));
         return;
@@ -118,6 +118,8 @@ static struct hb_model_backend *stage_backend(struct stage *stage, struct hb_mod
     }
     backend->incarnation = hb_ids_incarnation(model->backend_ids, backend->id);
     borrow_health(stage, pool, backend);
+    /* Who comes with its pool has nobody to take a share from. */
+    backend->ramps = hb_model_pool(model, pool->name) != NULL;
     hb_backend_start_tally(model, backend);
     return backend;
 }
@@ -147,6 +149,8 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     pool->forwarding = from->forwarding;
     pool->health = from->health;
     pool->health.port = hb_model_probe_port(config, index);
+    pool->failure = from->failure;
+    pool->slow_start_ms = from->slow_start_ms;
     /* Room for members that stay on as leaving ones as well. */
     pool->backends = calloc(from->backends_count + (old ? old->backends_count : 0),
                             sizeof(struct hb_model_backend *));
@@ -238,19 +242,31 @@ static void unstage(struct stage *stage)
     }
 }
 
+bool hb_backend_differs(const struct hb_model_backend *backend,
+                        const struct hb_backend_config *config)
+{
+    return strcmp(backend->name, config->name) != 0 || strcmp(backend->zone, config->zone) != 0 ||
+           backend->configured_weight != config->weight || backend->bucket != config->bucket ||
+           backend->backup != config->backup;
+}
+
 static void note_backend_change(struct hb_model_backend *backend,
                                 const struct hb_backend_config *config, bool old,
                                 struct hb_model_diff *diff)
 {
-    if (!old || backend->leaving)
+    if (config->backup && (!old || backend->backup))
+        ; /* its own pool counts it */
+    else if (!old || backend->leaving)
         diff->backends_added++;
-    else if (strcmp(backend->name, config->name) != 0 || backend->weight != config->weight ||
-             backend->bucket != config->bucket || strcmp(backend->zone, config->zone) != 0)
+    else if (hb_backend_differs(backend, config))
         diff->backends_changed++;
     memcpy(backend->name, config->name, sizeof(backend->name));
     memcpy(backend->zone, config->zone, sizeof(backend->zone));
-    backend->weight = config->weight;
+    backend->configured_weight = config->weight;
+    if (!backend->weight_is_set)
+        backend->weight = config->weight;
     backend->bucket = config->bucket;
+    backend->backup = config->backup;
     backend->leaving = false;
 }
 
@@ -280,9 +296,10 @@ static void commit_leavers(struct stage *stage, struct hb_model_pool *pool,
 
         if (pool != NULL && hb_pool_backend(pool, &backend->address) != NULL)
             continue;
-        if (!backend->leaving)
+        if (!backend->leaving && !backend->backup)
             stage->diff->backends_removed++;
-        if (pool != NULL && hb_backend_takes_new_flows(&backend->state, backend->weight) &&
+        if (pool != NULL && !backend->backup &&
+            hb_backend_takes_new_flows(&backend->state, backend->weight) &&
             backend->rewrite.size > 0) {
             backend->leaving = true;
             pool->backends[pool->backends_count + leaving++] = backend;
@@ -309,6 +326,8 @@ static void take_table(struct hb_model_pool *pool, struct hb_model_pool *old)
     pool->members_left = old->members_left;
     memset(&old->history, 0, sizeof(old->history));
     pool->usable = old->usable;
+    pool->mode = old->mode;
+    pool->told_mode = old->told_mode;
     pool->change = old->change;
     memcpy(pool->digest, old->digest, sizeof(pool->digest));
     memcpy(pool->owners, old->owners, sizeof(pool->owners));
@@ -442,6 +461,7 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->tunnel_source = config->tunnel_source;
     model->tunnel_source6 = config->tunnel_source6;
     model->settle_after_ms = config->settle_after_ms;
+    model->maintenance = config->maintenance;
     model->punt_rate = config->punt_rate;
     return 0;
 }

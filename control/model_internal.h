@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * model_internal.h: what model.c and model_apply.c share, for nobody else.
+ * model_internal.h: what the model's own files and reconcile.c share, for nobody else.
  */
 #ifndef HB_CONTROL_MODEL_INTERNAL_H
 #define HB_CONTROL_MODEL_INTERNAL_H
@@ -19,5 +19,16 @@ uint16_t hb_model_probe_port(const struct hb_config *config, uint32_t pool);
 void hb_model_refuse_id(const struct hb_model *model, const char *identity, const char *pool,
                         struct hb_model_diff *diff);
 void hb_service_start_tally(struct hb_model *model, struct hb_model_service *service);
+
+/* Whether a configuration changes a backend that it keeps. */
+bool hb_backend_differs(const struct hb_model_backend *backend,
+                        const struct hb_backend_config *config);
+
+/* model_life.c, for reconcile.c: starts and ends slow starts, when it is known who stands in the
+ * table. */
+void hb_pool_follow_ramps(const struct hb_model *model, struct hb_model_pool *pool);
+/* Progress as struct hb_table_entry has it. */
+uint32_t hb_backend_ramp(const struct hb_model_pool *pool, const struct hb_model_backend *backend,
+                         uint64_t now_ms);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "hashing/jump.h"
+#include "ramp.h"
 
 struct hb_table_input {
     struct hb_table_kind kind;
@@ -70,6 +71,7 @@ void hb_table_input_add(struct hb_table_input *input, const struct hb_table_entr
     member->address = entry->address;
     member->weight = usable ? entry->weight : 0;
     member->id = entry->id;
+    member->ramp = usable ? entry->ramp : 0;
     input->count++;
     input->usable += usable;
 }
@@ -121,35 +123,126 @@ static uint16_t *build(const struct hb_table_kind *kind, const struct hb_table_r
     return NULL;
 }
 
+void hb_built_table_free(struct hb_built_table *table)
+{
+    free(table->owner);
+    free(table->final);
+    memset(table, 0, sizeof(*table));
+}
+
+/* What a builder takes; members and their identities as text. */
+struct roster {
+    struct hb_table_member *members;
+    char (*texts)[HB_ADDRESS_TEXT];
+    uint32_t count;
+    uint32_t newcomers;
+};
+
+static void free_roster(struct roster *roster)
+{
+    free(roster->members);
+    free(roster->texts);
+}
+
+/* With or without those that are in their slow start; a bucket is held in either case. */
+static bool fill_roster(const struct hb_table_input *input, bool newcomers, struct roster *roster)
+{
+    bool jump = input->kind.algorithm == HB_ALGORITHM_JUMP;
+
+    *roster = (struct roster){.members = calloc(input->count + 1, sizeof(*roster->members)),
+                              .texts = calloc(input->count + 1, sizeof(*roster->texts))};
+    if (roster->members == NULL || roster->texts == NULL) {
+        free_roster(roster);
+        return false;
+    }
+    for (uint32_t m = 0; m < input->count; m++) {
+        const struct hb_table_entry *entry = &input->member[m];
+        struct hb_table_member *member = &roster->members[roster->count];
+        bool takes_part = newcomers || entry->ramp == 0;
+
+        roster->newcomers += entry->ramp != 0;
+        if (!takes_part && !jump)
+            continue;
+        member->identity = hb_address_print(&entry->address, roster->texts[roster->count++]);
+        member->weight = takes_part ? entry->weight : 0;
+        member->id = (uint16_t)entry->id;
+        member->bucket = entry->bucket;
+    }
+    return true;
+}
+
+static struct hb_table_request request_of(const struct hb_table_input *input,
+                                          const struct roster *roster)
+{
+    return (struct hb_table_request){.members = roster->members,
+                                     .count = roster->count,
+                                     .slots = input->kind.slots,
+                                     .seed = input->kind.seed,
+                                     .options = input->kind.options};
+}
+
+/* By id, how far each has come. */
+static void list_progress(const struct hb_table_input *input, uint32_t *progress)
+{
+    for (uint32_t id = 0; id <= HB_BACKENDS_MAX; id++)
+        progress[id] = HB_RAMP_FULL;
+    for (uint32_t m = 0; m < input->count; m++) {
+        if (input->member[m].ramp != 0)
+            progress[input->member[m].id] = input->member[m].ramp;
+    }
+}
+
+/* table->owner is the one in the end: it becomes `final`, and the one for now takes its place. */
+static enum hb_table_error slow_down(const struct hb_table_input *input,
+                                     struct hb_built_table *table)
+{
+    uint32_t *progress = calloc(2 * (HB_BACKENDS_MAX + 1), sizeof(*progress));
+    enum hb_table_error error = HB_TABLE_NO_MEMORY;
+    struct hb_table_request request;
+    struct roster roster;
+    uint16_t *owner = NULL;
+
+    if (progress != NULL && fill_roster(input, false, &roster)) {
+        request = request_of(input, &roster);
+        owner = build(&input->kind, &request, &error);
+        free_roster(&roster);
+    }
+    if (owner != NULL) {
+        list_progress(input, progress);
+        hb_ramp_blend(owner, table->owner, input->kind.slots, input->kind.seed, progress,
+                      HB_BACKENDS_MAX, progress + HB_BACKENDS_MAX + 1);
+        table->final = table->owner;
+        table->owner = owner;
+    }
+    free(progress);
+    /* What cannot be built without the newcomers needs them at once. */
+    return error == HB_TABLE_NO_MEMORY ? error : HB_TABLE_OK;
+}
+
 int hb_table_input_build(const struct hb_table_input *input, struct hb_built_table *table,
                          char *problem, size_t size)
 {
-    struct hb_table_member *members = calloc(input->count + 1, sizeof(*members));
-    char(*texts)[HB_ADDRESS_TEXT] = calloc(input->count + 1, sizeof(*texts));
-    struct hb_table_request request = {.members = members,
-                                       .count = input->count,
-                                       .slots = input->kind.slots,
-                                       .seed = input->kind.seed,
-                                       .options = input->kind.options};
-    enum hb_table_error error = members && texts ? HB_TABLE_OK : HB_TABLE_NO_MEMORY;
+    enum hb_table_error error = HB_TABLE_OK;
+    struct hb_table_request request;
+    struct roster roster;
 
     memset(table, 0, sizeof(*table));
-    if (error == HB_TABLE_OK && input->usable > 0) {
-        for (uint32_t m = 0; m < input->count; m++) {
-            members[m].identity = hb_address_print(&input->member[m].address, texts[m]);
-            members[m].weight = input->member[m].weight;
-            members[m].id = (uint16_t)input->member[m].id;
-            members[m].bucket = input->member[m].bucket;
-        }
-        table->owner = build(&input->kind, &request, &error);
-    }
-    if (table->owner != NULL) {
-        hb_table_owners_digest(table->owner, request.slots, members, request.count, table->owners);
-    } else if (error != HB_TABLE_OK && error != HB_TABLE_NO_MEMORY) {
+    if (input->usable == 0)
+        return 0;
+    if (!fill_roster(input, true, &roster))
+        return -ENOMEM;
+    request = request_of(input, &roster);
+    table->owner = build(&input->kind, &request, &error);
+    if (table->owner != NULL && roster.newcomers > 0)
+        error = slow_down(input, table);
+    if (error == HB_TABLE_OK)
+        hb_table_owners_digest(table->owner, request.slots, roster.members, request.count,
+                               table->owners);
+    else if (error != HB_TABLE_NO_MEMORY)
         hb_table_explain(&request, error, problem, size);
-    }
-    free(members);
-    free(texts);
+    if (error != HB_TABLE_OK)
+        hb_built_table_free(table);
+    free_roster(&roster);
     return error == HB_TABLE_NO_MEMORY ? -ENOMEM : 0;
 }
 
@@ -171,14 +264,20 @@ struct hb_pool_change hb_pool_change_of(const uint16_t *from, uint32_t from_slot
     return change;
 }
 
-static void count_slots(struct hb_model_pool *pool)
+/* `final` NULL: as the table is. */
+static void count_slots(struct hb_model_pool *pool, const uint16_t *final)
 {
-    uint32_t *count = calloc(HB_BACKENDS_MAX + 1, sizeof(*count));
+    uint32_t *count = calloc(2 * (HB_BACKENDS_MAX + 1), sizeof(*count));
+    uint32_t *to_come = count ? count + HB_BACKENDS_MAX + 1 : NULL;
 
-    for (uint32_t s = 0; count != NULL && pool->owner != NULL && s < pool->slots; s++)
+    for (uint32_t s = 0; count != NULL && pool->owner != NULL && s < pool->slots; s++) {
         count[pool->owner[s]]++;
-    for (uint32_t b = 0; b < pool->backends_count; b++)
+        to_come[final ? final[s] : pool->owner[s]]++;
+    }
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
         pool->backends[b]->slots = count ? count[pool->backends[b]->id] : 0;
+        pool->backends[b]->slots_to_come = count ? to_come[pool->backends[b]->id] : 0;
+    }
     free(count);
 }
 
@@ -232,7 +331,7 @@ static int replace(struct hb_model_pool *pool, struct hb_table_input *input,
     pool->slots = slots;
     memcpy(pool->owners, table->owners, HB_DIGEST_SIZE);
     digest_columns(pool);
-    count_slots(pool);
+    count_slots(pool, table->final);
     return 0;
 }
 
@@ -277,14 +376,16 @@ int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *inpu
         return -ENOMEM;
     }
     if (!same && replace(pool, input, &table) != 0) {
-        free(table.owner);
+        hb_built_table_free(&table);
         hb_table_input_free(input);
         return -ENOMEM;
     }
-    if (same)
+    if (same) {
         hb_table_input_free(input);
-    else
+    } else {
+        free(table.final);
         memcpy(pool->problem, why, sizeof(why));
+    }
     if (pool->problem[0] != '\0')
         snprintf(problem, size, "pool %s has no table: %s", pool->name, pool->problem);
     return 0;

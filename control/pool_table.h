@@ -3,8 +3,9 @@
  * pool_table.h: the lookup table of one pool, rebuilt only when one of its inputs changed.
  *
  * The inputs are the usable members (address, weight, id, bucket), the table's size, the algorithm
- * with its options and the seed. Everything a table depends on is kept beside it and compared, so
- * no list of "things that need a rebuild" can be incomplete.
+ * with its options and the seed; and how far each has come in its slow start (ramp.h). Everything a
+ * table depends on is kept beside it and compared, so no list of "things that need a rebuild" can
+ * be incomplete.
  *
  * Jump. The number of its buckets counts, and a last one that is merely missing would make it
  * smaller. So for jump the members that take no new flows now (down, draining, weight 0, no next
@@ -38,6 +39,7 @@ struct hb_table_entry {
     uint32_t weight;
     uint32_t id; /* 1 to HB_BACKENDS_MAX */
     uint32_t bucket;
+    uint32_t ramp; /* progress of its slow start, 1 to HB_RAMP_FULL - 1; 0: it is in none */
 };
 
 /* An input with no member yet and room for so many; NULL: no memory. Freed with
@@ -54,12 +56,15 @@ bool hb_table_input_same(const struct hb_table_input *a, const struct hb_table_i
 
 struct hb_built_table {
     uint16_t *owner; /* NULL: no usable member, or it cannot be built; the caller's */
+    uint16_t *final; /* the same after all slow starts; NULL when there are none */
     uint8_t owners[HB_DIGEST_SIZE];
 };
 /* 0 or -ENOMEM. When it cannot be built for another reason, `problem` says why; it is left alone
  * otherwise. */
 int hb_table_input_build(const struct hb_table_input *input, struct hb_built_table *table,
                          char *problem, size_t size);
+
+void hb_built_table_free(struct hb_built_table *table);
 
 /* Makes the history forget backends that are no members any more, if any have left. -ENOMEM. */
 int hb_pool_table_forget(struct hb_model_pool *pool);
@@ -69,9 +74,9 @@ uint32_t hb_pool_table_settle(struct hb_model_pool *pool, const uint64_t *bits, 
                               uint32_t count);
 
 /* Takes `input` over. If it differs from what the pool's table was built from, builds the new
- * table, fills in digests, each backend's slots and pool->change, and sets pool->changed. -ENOMEM:
- * the old table stays. A table that cannot be built for another reason leaves the pool without one;
- * `problem` says so. */
+ * table, fills in digests, each backend's slots (now and to come) and pool->change, and sets
+ * pool->changed. -ENOMEM: the old table stays. A table that cannot be built for another reason
+ * leaves the pool without one; `problem` says so. */
 int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input, char *problem,
                          size_t size);
 

@@ -138,31 +138,64 @@ static int number_members(struct hb_preview_pool *pool)
     return next <= HB_BACKENDS_MAX + 1 ? 0 : -ENOSPC;
 }
 
-static bool will_be_usable(const struct hb_preview_backend *backend,
-                           const struct hb_health_config *health)
+/* An operator's weight outlives a reload. */
+static uint32_t weight_after(const struct hb_preview_backend *backend)
 {
-    struct hb_backend_state state;
+    const struct hb_model_backend *before = backend->before;
 
-    if (backend->after == NULL || backend->after->weight == 0)
-        return false;
-    if (backend->before == NULL)
-        return true;
-    state = backend->before->state;
-    if (health->type == HB_HEALTH_NONE)
-        state.health = HB_BACKEND_UP;
-    return backend->before->rewrite.size > 0 &&
-           hb_backend_takes_new_flows(&state, backend->after->weight);
+    return before != NULL && before->weight_is_set ? before->weight : backend->after->weight;
+}
+
+/* What the pool's policy will see of a member; one that is removed is like none. */
+static struct hb_member_view view_after(const struct hb_preview_backend *backend,
+                                        const struct hb_health_config *health)
+{
+    struct hb_member_view view = {.up = true, .checked = true, .reachable = true};
+
+    if (backend->after == NULL)
+        return (struct hb_member_view){.leaving = true};
+    if (backend->before != NULL)
+        view = hb_member_view(backend->before);
+    view.wanted =
+        weight_after(backend) > 0 && !(backend->before != NULL && backend->before->state.draining);
+    view.backup = backend->after->backup;
+    view.leaving = false;
+    view.up = view.up || health->type == HB_HEALTH_NONE;
+    view.checked = view.checked || view.up;
+    return view;
+}
+
+static int apply_policy(struct hb_preview_pool *pool)
+{
+    const struct hb_pool_config *after = pool->after;
+    enum hb_pool_mode mode = pool->before ? pool->before->mode : HB_POOL_MODE_NORMAL;
+    struct hb_member_view *views = calloc(pool->backends_count + 1, sizeof(*views));
+
+    if (views == NULL)
+        return -ENOMEM;
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        views[b] = view_after(&pool->backends[b], &after->health);
+    mode = hb_pool_policy(&after->failure, mode, views, pool->backends_count);
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
+        pool->backends[b].usable = hb_pool_policy_stands(mode, &views[b]);
+        pool->usable += pool->backends[b].usable && mode != HB_POOL_MODE_CLOSED;
+    }
+    free(views);
+    return 0;
 }
 
 static void add_members(struct hb_table_input *input, struct hb_preview_pool *pool, bool usable)
 {
     for (uint32_t b = 0; b < pool->backends_count; b++) {
         const struct hb_preview_backend *backend = &pool->backends[b];
-        struct hb_table_entry entry = {*address_of(backend), 0, backend->id, 0};
+        struct hb_table_entry entry = {*address_of(backend), 0, backend->id, 0, 0};
 
-        if (backend->after == NULL || backend->usable != usable)
+        if (backend->after == NULL || backend->usable != usable ||
+            (backend->after->backup && !usable))
             continue;
-        entry.weight = backend->after->weight;
+        entry.weight = weight_after(backend);
+        if (usable && entry.weight == 0)
+            entry.weight = 1;
         entry.bucket = backend->after->bucket;
         hb_table_input_add(input, &entry, usable);
     }
@@ -181,6 +214,7 @@ static int build_table(struct hb_preview_pool *pool, struct hb_table_input *inpu
         memcpy(pool->problem, before->problem, sizeof(pool->problem));
     } else {
         error = hb_table_input_build(input, &table, pool->problem, sizeof(pool->problem));
+        free(table.final); /* NULL: a preview is of what has settled */
         pool->owner = pool->built = table.owner;
         memcpy(pool->owners, table.owners, sizeof(pool->owners));
         if (error == 0 && before != NULL && (before->owner != NULL || table.owner != NULL))
@@ -223,9 +257,10 @@ static int preview_table(const struct hb_config *config, struct hb_preview_pool 
     input = hb_table_input_new(&kind, after->backends_count);
     if (input == NULL)
         return -ENOMEM;
-    for (uint32_t b = 0; b < pool->backends_count; b++) {
-        pool->backends[b].usable = will_be_usable(&pool->backends[b], &after->health);
-        pool->usable += pool->backends[b].usable;
+    error = apply_policy(pool);
+    if (error != 0) {
+        hb_table_input_free(input);
+        return error;
     }
     add_members(input, pool, true);
     add_members(input, pool, false);

@@ -47,12 +47,13 @@ static void count_backend(const struct hb_preview_backend *backend, struct hb_mo
     const struct hb_model_backend *before = backend->before;
     const struct hb_backend_config *after = backend->after;
 
+    if (after != NULL && after->backup && (before == NULL || before->backup))
+        return; /* its own pool counts it */
     if (after != NULL && (before == NULL || before->leaving))
         diff->backends_added++;
     else if (after == NULL)
-        diff->backends_removed += !before->leaving;
-    else if (strcmp(before->name, after->name) != 0 || before->weight != after->weight ||
-             before->bucket != after->bucket || strcmp(before->zone, after->zone) != 0)
+        diff->backends_removed += !before->leaving && !before->backup;
+    else if (hb_backend_differs(before, after))
         diff->backends_changed++;
 }
 
@@ -71,6 +72,11 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
     return before != NULL && after != NULL && before->algorithm == after->algorithm &&
            before->table_size == after->table_size && before->forwarding == after->forwarding &&
            before->bounded_load == after->bounded_load &&
+           before->slow_start_ms == after->slow_start_ms &&
+           before->failure.minimum == after->failure.minimum &&
+           before->failure.below == after->failure.below &&
+           before->failure.panic == after->failure.panic &&
+           strcmp(before->failure.backup, after->failure.backup) == 0 &&
            before->options.virtual_nodes == after->options.virtual_nodes &&
            before->options.ketama == after->options.ketama &&
            before->options.jump_replacement == after->options.jump_replacement &&
@@ -86,11 +92,13 @@ void hb_preview_diff(struct hb_preview *preview)
 
     memset(diff, 0, sizeof(*diff));
     count_services(preview);
-    preview->changed = preview->reseeded ||
-                       hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
-                       hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
-                       config->settle_after_ms != model->settle_after_ms ||
-                       config->punt_rate != model->punt_rate;
+    preview->changed =
+        preview->reseeded ||
+        hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
+        hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
+        config->settle_after_ms != model->settle_after_ms ||
+        config->punt_rate != model->punt_rate ||
+        memcmp(&config->maintenance, &model->maintenance, sizeof(model->maintenance)) != 0;
     for (uint32_t p = 0; p < preview->pools_count; p++) {
         const struct hb_preview_pool *pool = &preview->pools[p];
 

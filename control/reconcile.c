@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model_internal.h"
 #include "pool_table.h"
 #include <xxhash.h>
 
@@ -56,24 +57,51 @@ static void settle_leaving(struct hb_model *model, struct hb_model_pool *pool)
     }
 }
 
+/* Who is in the table takes part, even where a check speaks against it: a flow that has just been
+ * set up must stay. */
 static enum hb_backend_use use_of(const struct hb_model_backend *backend)
 {
-    if (backend->rewrite.size == 0 || backend->state.health == HB_BACKEND_UNKNOWN)
+    if (backend->rewrite.size == 0 ||
+        (backend->state.health == HB_BACKEND_UNKNOWN && !backend->state.disabled))
         return HB_BACKEND_DOWN;
+    if (backend->stands && backend->state.health == HB_BACKEND_FAILED)
+        return HB_BACKEND_ACTIVE;
     return hb_backend_use_of(&backend->state);
 }
 
-/* Members in the order of addresses: those that are usable, or those that are not. */
-static void add_members(struct hb_table_input *input, const struct hb_model_pool *pool, bool usable)
+/* Members in the order of addresses: those that stand in the table, or those that do not. */
+static void add_members(struct hb_table_input *input, const struct hb_model_pool *pool, bool stand,
+                        uint64_t now_ms)
 {
     for (uint32_t b = 0; b < pool->backends_count; b++) {
         const struct hb_model_backend *backend = pool->backends[b];
         struct hb_table_entry entry = {backend->address, backend->weight, backend->id,
-                                       backend->bucket};
+                                       backend->bucket, hb_backend_ramp(pool, backend, now_ms)};
 
-        if (is_usable(backend) == usable)
-            hb_table_input_add(input, &entry, usable);
+        if (backend->stands != stand || (backend->backup && !stand))
+            continue;
+        /* A closed pool's members that shall have no new flows have old ones. */
+        if (stand && entry.weight == 0)
+            entry.weight = 1;
+        hb_table_input_add(input, &entry, stand);
     }
+}
+
+/* Decides who stands in the pool's table. */
+static int apply_policy(struct hb_model_pool *pool)
+{
+    struct hb_member_view *views = calloc(pool->backends_count + 1, sizeof(*views));
+
+    if (views == NULL)
+        return -ENOMEM;
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        views[b] = hb_member_view(pool->backends[b]);
+    pool->mode = hb_pool_policy(&pool->failure, pool->mode, views, pool->backends_count);
+    pool->strength = hb_pool_strength(&pool->failure, views, pool->backends_count);
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        pool->backends[b]->stands = hb_pool_policy_stands(pool->mode, &views[b]);
+    free(views);
+    return 0;
 }
 
 static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
@@ -86,14 +114,15 @@ static int update_pool(struct hb_model *model, struct hb_model_pool *pool,
     for (uint32_t b = 0; b < pool->backends_count; b++)
         update_rewrite(model, pool->backends[b], ports);
     settle_leaving(model, pool);
-    if (hb_pool_table_forget(pool) != 0)
+    if (apply_policy(pool) != 0 || hb_pool_table_forget(pool) != 0)
         return -ENOMEM;
+    hb_pool_follow_ramps(model, pool);
     input = hb_table_input_new(&kind, pool->backends_count);
     if (input == NULL)
         return -ENOMEM;
-    add_members(input, pool, true);
-    add_members(input, pool, false);
-    pool->usable = hb_table_input_count(input);
+    add_members(input, pool, true, model->now_ms);
+    add_members(input, pool, false, model->now_ms);
+    pool->usable = pool->mode == HB_POOL_MODE_CLOSED ? 0 : hb_table_input_count(input);
     return hb_pool_table_update(pool, input, problem, size);
 }
 
@@ -213,6 +242,8 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
 
         record->table = plan_table(plan, pool);
         record->bounded_load = pool->bounded_load;
+        if (pool->mode == HB_POOL_MODE_CLOSED && pool->owner != NULL)
+            record->flags = HB_POOL_CLOSED;
         memcpy(record->owners, pool->owners, sizeof(record->owners));
         memcpy(record->name, pool->name, sizeof(record->name));
         for (uint32_t b = 0; b < pool->backends_count; b++)

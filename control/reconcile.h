@@ -7,19 +7,17 @@
  * it may be called after any change, and twice is as good as once; what it yields depends only on
  * what the model says now.
  *
- * Which members stand in a pool's table:
- *   1. configured members that take new flows (up, not draining, weight above 0) and can be
- *      forwarded to;
- *   2. if there are none, and some configured member has not proved anything yet (not probed, or
- *      its next hop is still being resolved): the members that leave. So a pool whose members are
- *      all replaced by one reload has no gap (BL-79). As soon as a configured member is usable, or
- *      all of them have failed, the leaving ones are dropped for good;
- *   3. if there are none either: no table. The dataplane drops and counts (fail closed, BL-68).
- * With jump, the others hold their buckets without getting slots (pool_table.h).
+ * Which members stand in a pool's table is for its policy to say (pool_policy.h). Members that a
+ * reload has removed are kept while none that is configured is usable and one of those has not
+ * proved anything yet (not probed, or its next hop is still being resolved): so a pool whose
+ * members are all replaced by one reload has no gap (BL-79). As soon as a configured member is
+ * usable, or all of them have failed, the leaving ones are dropped for good. With jump, members
+ * that are not in the table hold their buckets without getting slots (pool_table.h).
  *
  * A backend's record says ACTIVE, DRAINING or DOWN; one that never had a good probe, or that cannot
- * be forwarded to, is DOWN. A backend keeps its last rewrite when its next hop is lost later:
- * whether it still works is for its health check to say.
+ * be forwarded to, is DOWN. Who stands in the table is not DOWN, whatever its check says. A backend
+ * keeps its last rewrite when its next hop is lost later: whether it still works is for its health
+ * check to say.
  *
  * Pure. One thread.
  */

@@ -26,6 +26,17 @@ static const char *protocol_name(uint8_t protocol)
 
 /* --- writing --- */
 
+static json_t *drain_to_json(const struct hb_state_backend *backend)
+{
+    const struct hb_drain *drain = &backend->drain;
+
+    return json_pack(
+        "{s:I, s:s, s:I, s:I, s:b, s:b, s:b}", "deadline_unix_ms",
+        (json_int_t)drain->deadline_unix_ms, "at_deadline", hb_at_deadline_name(drain->at_deadline),
+        "flows_at_start", (json_int_t)drain->flows_at_start, "forced", (json_int_t)drain->forced,
+        "overdue", drain->overdue, "disabled", backend->disabled, "reset", backend->reset);
+}
+
 static json_t *backend_to_json(const struct hb_state_backend *backend)
 {
     char address[HB_ADDRESS_TEXT];
@@ -40,9 +51,18 @@ static json_t *backend_to_json(const struct hb_state_backend *backend)
     json_object_set_new(object, "health", json_string(health_names[backend->health]));
     json_object_set_new(object, "health_since_unix",
                         json_integer((json_int_t)backend->health_since_unix));
-    if (backend->draining)
+    if (backend->draining) {
         json_object_set_new(object, "draining_since_unix",
                             json_integer((json_int_t)backend->drain_since_unix));
+        json_object_set_new(object, "drain", drain_to_json(backend));
+    }
+    if (backend->in_panic)
+        json_object_set_new(object, "in_panic", json_true());
+    if (backend->weight_is_set)
+        json_object_set_new(object, "weight", json_integer(backend->weight));
+    if (backend->ramp_since_unix_ms != 0)
+        json_object_set_new(object, "ramp_since_unix_ms",
+                            json_integer((json_int_t)backend->ramp_since_unix_ms));
     return object;
 }
 
@@ -72,6 +92,9 @@ static char *state_to_text(const struct hb_state *state)
     root =
         json_pack("{s:s, s:i, s:I, s:o, s:o}", "format", FORMAT, "version", VERSION, "generation",
                   (json_int_t)state->generation, "backends", backends, "services", services);
+    if (root != NULL && state->withdrawn)
+        json_object_set_new(root, "withdrawn_since_unix",
+                            json_integer((json_int_t)state->withdrawn_since_unix));
     /* Short of memory the arrays are short too: nothing incomplete may replace a whole file. */
     if (root != NULL && (json_array_size(backends) != state->backends_count ||
                          json_array_size(services) != state->services_count)) {
@@ -128,6 +151,40 @@ static bool read_health(const json_t *object, enum hb_backend_health *health)
     return false;
 }
 
+/* What an older control wrote has no details. */
+static bool read_drain(const json_t *object, struct hb_state_backend *backend)
+{
+    const json_t *drain = json_object_get(object, "drain");
+    const char *at_deadline = json_string_value(json_object_get(drain, "at_deadline"));
+    struct hb_drain *to = &backend->drain;
+
+    if (drain == NULL)
+        return true;
+    if (at_deadline == NULL || !hb_at_deadline_parse(at_deadline, &to->at_deadline) ||
+        !read_number(drain, "deadline_unix_ms", INT64_MAX, &to->deadline_unix_ms) ||
+        !read_number(drain, "flows_at_start", INT64_MAX, &to->flows_at_start) ||
+        !read_number(drain, "forced", INT64_MAX, &to->forced))
+        return false;
+    to->overdue = json_is_true(json_object_get(drain, "overdue"));
+    backend->disabled = json_is_true(json_object_get(drain, "disabled"));
+    backend->reset = json_is_true(json_object_get(drain, "reset"));
+    return true;
+}
+
+/* An operator's weight and a slow start: both may be missing. */
+static bool read_share(const json_t *object, struct hb_state_backend *backend)
+{
+    uint64_t weight = 0;
+
+    backend->in_panic = json_is_true(json_object_get(object, "in_panic"));
+    backend->weight_is_set = json_object_get(object, "weight") != NULL;
+    if (backend->weight_is_set && !read_number(object, "weight", UINT16_MAX, &weight))
+        return false;
+    backend->weight = (uint32_t)weight;
+    return json_object_get(object, "ramp_since_unix_ms") == NULL ||
+           read_number(object, "ramp_since_unix_ms", INT64_MAX, &backend->ramp_since_unix_ms);
+}
+
 static bool read_backend(const json_t *object, struct hb_state_backend *backend)
 {
     const char *pool = json_string_value(json_object_get(object, "pool"));
@@ -145,9 +202,12 @@ static bool read_backend(const json_t *object, struct hb_state_backend *backend)
     snprintf(backend->pool, sizeof(backend->pool), "%s", pool);
     if (json_object_get(object, "draining_since_unix") != NULL) {
         backend->draining = true;
-        if (!read_number(object, "draining_since_unix", INT64_MAX, &backend->drain_since_unix))
+        if (!read_number(object, "draining_since_unix", INT64_MAX, &backend->drain_since_unix) ||
+            !read_drain(object, backend))
             return false;
     }
+    if (!read_share(object, backend))
+        return false;
     return read_address(object, "address", &backend->address) &&
            read_health(object, &backend->health) &&
            read_number(object, "health_since_unix", INT64_MAX, &backend->health_since_unix);
@@ -196,6 +256,10 @@ static const char *read_state(const json_t *root, struct hb_state *state)
     if (!read_number(root, "generation", INT64_MAX, &state->generation) ||
         !json_is_array(backends) || !json_is_array(services))
         return "a member is missing or of the wrong type";
+    state->withdrawn = json_object_get(root, "withdrawn_since_unix") != NULL;
+    if (state->withdrawn &&
+        !read_number(root, "withdrawn_since_unix", INT64_MAX, &state->withdrawn_since_unix))
+        return "withdrawn_since_unix is not a number";
     state->backends = calloc(json_array_size(backends) + 1, sizeof(*state->backends));
     state->services = calloc(json_array_size(services) + 1, sizeof(*state->services));
     if (state->backends == NULL || state->services == NULL)
@@ -239,7 +303,7 @@ int hb_state_load(const char *path, struct hb_state *state)
     if (wrong == NULL)
         return 0;
     hb_state_clear(state);
-    hb_whole_file_set_aside(path, wrong, "control starts without it (drains are forgotten)");
+    hb_whole_file_set_aside(path, wrong, "control starts without it (drains, weights and maintenance are forgotten)");
     return -EBADMSG;
 }
 

@@ -2,12 +2,12 @@
 /*
  * state_file.h: what control must not forget when it is restarted.
  *
- * Operator actions (drains), ids with their incarnations, the generation's number and the last
- * known health, as one JSON file. It is replaced as a whole: written to a temporary file beside it,
- * fsync, rename, fsync of the folder; so after a crash at any moment there is the old one or the
- * new one. A file that cannot be understood (torn, foreign, of a newer version) is set aside as
- * FILE.bad, and control starts without it: the dataplane's generation and the first probes tell
- * most of it again.
+ * Operator actions (drains, weights, maintenance), ids with their incarnations, the generation's
+ * number and the last known health, as one JSON file. It is replaced as a whole: written to a
+ * temporary file beside it, fsync, rename, fsync of the folder; so after a crash at any moment
+ * there is the old one or the new one. A file that cannot be understood (torn, foreign, of a newer
+ * version) is set aside as FILE.bad, and control starts without it: the dataplane's generation and
+ * the first probes tell most of it again.
  */
 #ifndef HB_CONTROL_STATE_FILE_H
 #define HB_CONTROL_STATE_FILE_H
@@ -18,6 +18,7 @@
 
 #include "address.h"
 #include "backend_state.h"
+#include "drain.h"
 #include "halbach/types.h"
 
 /* A backend id: held by a backend, or free (pool "") with an incarnation to remember. */
@@ -30,6 +31,12 @@ struct hb_state_backend {
     uint64_t health_since_unix; /* seconds; 0: not known */
     bool draining;
     uint64_t drain_since_unix; /* seconds; 0 when not draining */
+    struct hb_drain drain;     /* while draining; of its times the one of the calendar only */
+    bool disabled, reset;      /* as in struct hb_backend_state */
+    bool in_panic;             /* it is down and serves all the same */
+    bool weight_is_set;        /* by an operator */
+    uint32_t weight;
+    uint64_t ramp_since_unix_ms; /* 0: it is in no slow start */
 };
 
 struct hb_state_service {
@@ -46,6 +53,8 @@ struct hb_state {
     uint32_t backends_count;
     struct hb_state_service *services;
     uint32_t services_count;
+    bool withdrawn;                /* the whole balancer is under maintenance */
+    uint64_t withdrawn_since_unix; /* seconds */
 };
 
 /* Reads a file. 0; -ENOENT when there is none; -EBADMSG when it was set aside (logged); another

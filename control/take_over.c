@@ -162,16 +162,22 @@ static const struct hb_state_backend *find_known(const struct hb_state *state, c
     return NULL;
 }
 
-/* A record says DOWN also of a backend that was never probed or had no next hop; then the state
- * file knows better, and without one nothing is known. */
+/* A record says DOWN also of a backend that was never probed, had no next hop or was disabled, and
+ * ACTIVE also of one that is down in a pool in panic; then the state file knows better, and without
+ * one nothing is known. */
 static enum hb_backend_health known_health(const struct hb_backend_record *record,
                                            const struct hb_state_backend *known)
 {
-    if (record != NULL && record->use != HB_BACKEND_DOWN)
+    bool works =
+        record != NULL && (record->use == HB_BACKEND_ACTIVE || record->use == HB_BACKEND_DRAINING);
+
+    if (works && !(known != NULL && known->in_panic))
         return HB_BACKEND_UP;
     if (known != NULL)
         return known->health;
-    return record != NULL && record->rewrite.size > 0 ? HB_BACKEND_FAILED : HB_BACKEND_UNKNOWN;
+    return record != NULL && record->use == HB_BACKEND_DOWN && record->rewrite.size > 0
+               ? HB_BACKEND_FAILED
+               : HB_BACKEND_UNKNOWN;
 }
 
 /* A moment of the calendar on this boot's clock; now when it is not known or lies ahead. */
@@ -204,18 +210,47 @@ static void take_over_health(const struct hb_health_config *health,
     snprintf(backend->reason, sizeof(backend->reason), "as before control was restarted");
 }
 
+/* The details of a drain are in the state file alone. */
+static void take_over_drain_details(struct hb_model_backend *backend,
+                                    const struct hb_state_backend *known)
+{
+    backend->drain = known->drain;
+    backend->state.disabled = known->disabled;
+    backend->state.reset = known->reset;
+}
+
 static void take_over_drain(const struct hb_health_config *health, struct hb_model_backend *backend,
                             const struct hb_backend_record *record,
                             const struct hb_state_backend *known, uint64_t now_ms,
                             uint64_t now_unix)
 {
+    bool in_record =
+        record != NULL && (record->use == HB_BACKEND_DRAINING || record->use == HB_BACKEND_RESET);
     uint64_t since_ms = now_ms;
 
-    if (known != NULL && known->draining)
+    if (known ? !known->draining : !in_record)
+        return;
+    if (known != NULL)
         since_ms = monotonic_of(known->drain_since_unix, now_ms, now_unix);
-    if (known ? known->draining : record != NULL && record->use == HB_BACKEND_DRAINING)
-        hb_backend_state_apply(&backend->state, HB_EVENT_DRAIN, health->rise, health->fall,
-                               since_ms, since_ms);
+    hb_backend_state_apply(&backend->state, HB_EVENT_DRAIN, health->rise, health->fall, since_ms,
+                           since_ms);
+    if (known != NULL)
+        take_over_drain_details(backend, known);
+    else
+        backend->state.disabled = backend->state.reset = record->use == HB_BACKEND_RESET;
+}
+
+/* An operator's weight, and a slow start that is under way. Who is up and in none has done it. */
+static void take_over_share(struct hb_model_backend *backend, const struct hb_state_backend *known)
+{
+    if (known == NULL)
+        return;
+    if (known->weight_is_set)
+        hb_backend_set_weight(backend, true, known->weight);
+    if (known->ramp_since_unix_ms == 0 || backend->state.health != HB_BACKEND_UP)
+        return;
+    backend->was_usable = true;
+    backend->ramp_since_unix_ms = known->ramp_since_unix_ms; /* hb_model_set_clock() follows */
 }
 
 void hb_take_over_backends(struct hb_model *model, const void *blob, const struct hb_state *state,
@@ -230,8 +265,10 @@ void hb_take_over_backends(struct hb_model *model, const void *blob, const struc
             const struct hb_state_backend *known = find_known(state, pool->name, backend);
 
             take_over_health(&pool->health, backend, record, known, now_ms, now_unix);
-            if (drains)
+            if (drains) {
                 take_over_drain(&pool->health, backend, record, known, now_ms, now_unix);
+                take_over_share(backend, known);
+            }
             if (record != NULL && record->rewrite.size > 0 && backend->rewrite.size == 0)
                 backend->rewrite = record->rewrite;
         }
@@ -274,8 +311,17 @@ static void describe_backend(struct member member, uint64_t now_ms, uint64_t now
         known->health_since_unix =
             now_unix - (now_ms - member.backend->state.health_since_ms) / 1000;
     known->draining = member.backend->state.draining;
-    if (known->draining)
-        known->drain_since_unix = now_unix - (now_ms - member.backend->state.drain_since_ms) / 1000;
+    if (member.backend->ramp_since_ms != 0)
+        known->ramp_since_unix_ms = member.backend->ramp_since_unix_ms;
+    known->in_panic = member.backend->stands && known->health == HB_BACKEND_FAILED;
+    known->weight_is_set = member.backend->weight_is_set;
+    known->weight = member.backend->weight;
+    if (!known->draining)
+        return;
+    known->drain_since_unix = now_unix - (now_ms - member.backend->state.drain_since_ms) / 1000;
+    known->drain = member.backend->drain;
+    known->disabled = member.backend->state.disabled;
+    known->reset = member.backend->state.reset;
 }
 
 /* The model's backends by id; NULL when there is no memory. */

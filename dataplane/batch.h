@@ -62,19 +62,21 @@ struct hb_packet {
      * the hash of that (stage_parse too). `addresses` points into an IPv6 packet. */
     struct hb_flow_query flow;
 
+    /* What is written on it: 10 bytes side by side, so that one store writes them. (stage_parse) */
+    uint16_t inner_length;  /* of the IP packet by its own header, bytes; Ethernet padding is not in
+                               it */
+    uint8_t l3_offset;      /* from the start of the frame */
+    uint8_t traffic_class;  /* IPv4 TOS or IPv6 traffic class: DSCP and ECN */
+    uint8_t event;          /* enum hb_flow_event */
+    uint8_t fault;          /* enum hb_drop_reason if it is for a VIP; HB_NO_FAULT */
+    bool dont_fragment;     /* IPv4 DF; true for IPv6, which routers never fragment */
+    uint8_t shape;          /* enum hb_shape; only read where there is a fault */
+    uint16_t l4_offset;     /* from the start of the frame, when the ports were read */
+    uint8_t outer_protocol; /* what an outer header calls the packet: 4 or 41 */
+    uint8_t reserved;
+
     uint16_t service;    /* index (stage_service); HB_NO_SERVICE until it is known (pipeline) */
     uint16_t backend_id; /* with `backend` */
-
-    /* What is written on it. (stage_parse) */
-    uint16_t inner_length; /* of the IP packet by its own header, bytes; Ethernet padding is not in
-                              it */
-    uint8_t l3_offset;     /* from the start of the frame */
-    uint8_t traffic_class; /* IPv4 TOS or IPv6 traffic class: DSCP and ECN */
-    uint8_t event;         /* enum hb_flow_event */
-    uint8_t fault;         /* enum hb_drop_reason if it is for a VIP; HB_NO_FAULT */
-    bool dont_fragment;    /* IPv4 DF; true for IPv6, which routers never fragment */
-    uint8_t shape;         /* enum hb_shape; only read where there is a fault */
-    uint16_t l4_offset;    /* from the start of the frame, when the ports were read */
 };
 _Static_assert(sizeof(struct hb_packet) == 64, "one cache line");
 
@@ -84,6 +86,7 @@ struct hb_batch {
     uint16_t count;                         /* of packets */
     uint16_t ended;                         /* of them that have ended */
     uint16_t aside_count;
+    bool alike; /* all are plain and for one VIP, protocol and port (stage_parse) */
     struct hb_packet packet[HB_BURST];
     struct hb_packet aside[HB_BURST]; /* not plain: see hb_set_aside */
 };

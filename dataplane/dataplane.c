@@ -181,6 +181,7 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .numa_node = d->worker_node[i],
             .ports_count = d->ports.count,
             .flows_max = d->options.flows / d->workers_count,
+            .flows6_max = d->options.flows6 / d->workers_count,
             .idle_sleep_us = d->options.idle_sleep_us,
             .timeouts = d->options.timeouts,
             .region = d->counters.region,

@@ -12,6 +12,7 @@
 #define MEGABYTE           (UINT64_C(1) << 20)
 #define HUGEPAGE_BYTES     (2 * MEGABYTE)
 #define FLOW_BYTES         32              /* a flow in the cache (flow_table.h) */
+#define FLOW6_BYTES        60              /* an IPv6 flow beyond an eighth of them */
 #define GENERATION_BYTES   (64 * MEGABYTE) /* for two generations with their tables */
 #define EAL_OVERHEAD_BYTES (16 * MEGABYTE)
 
@@ -180,6 +181,26 @@ static void choose_memory(struct hb_eal_plan *plan, const struct hb_command_line
     add(plan, plan->storage[1]);
 }
 
+/* An eighth of the flows may be IPv6 ones in that; each more takes a bucket's place beside its own.
+ */
+static uint64_t flow_bytes(const struct hb_options *options)
+{
+    uint64_t eighth = options->flows / 8;
+
+    return options->flows * FLOW_BYTES +
+           (options->flows6 > eighth ? (options->flows6 - eighth) * FLOW6_BYTES : 0);
+}
+
+static uint64_t buffer_bytes(const struct hb_options *options, uint32_t ports, uint32_t workers)
+{
+    uint64_t needed = hb_port_buffers(ports > 0 ? ports : 1, workers);
+    uint64_t each = HB_BUFFER_BYTES;
+
+    if (options->mbuf_size != 0)
+        each = HB_BUFFER_BYTES - HB_BUFFER_FRAME + options->mbuf_size;
+    return (needed > options->mbufs ? needed : options->mbufs) * each;
+}
+
 int hb_eal_make_plan(char *program, const struct hb_command_line *line,
                      const struct hb_options *options, const struct hb_machine *machine,
                      struct hb_eal_plan *plan, char *problem)
@@ -205,8 +226,8 @@ int hb_eal_make_plan(char *program, const struct hb_command_line *line,
         workers = choose_cores(plan, machine);
     else
         workers = count_workers(line, machine->cpus);
-    plan->memory_mb = (options->flows * FLOW_BYTES +
-                       hb_port_memory_bytes(devices + taps + options->interfaces, workers) +
+    plan->memory_mb = (flow_bytes(options) +
+                       buffer_bytes(options, devices + taps + options->interfaces, workers) +
                        GENERATION_BYTES + EAL_OVERHEAD_BYTES) /
                           MEGABYTE +
                       1;

@@ -8,7 +8,9 @@
 
 #include "flow_table.h"
 
-#if defined(__SSE2__) && !defined(HB_PLAIN_C)
+#if defined(__AVX2__) && !defined(HB_PLAIN_C)
+#include <immintrin.h>
+#elif defined(__SSE2__) && !defined(HB_PLAIN_C)
 #include <emmintrin.h>
 #endif
 
@@ -69,8 +71,7 @@ static inline uint64_t hb_flow_hash_words(uint64_t addresses, uint64_t ports,
 static inline uint64_t hb_flow_hash_ipv4(const struct hb_flow_query *query,
                                          const struct hb_hash_key *key)
 {
-    return hb_flow_hash_words(query->source | (uint64_t)query->destination << 32,
-                              query->ports | (uint64_t)query->kind << 32, key);
+    return hb_flow_hash_words(hb_load64(&query->source), hb_load64(&query->ports), key);
 }
 
 static inline uint64_t hb_flow_hash_ipv6(const struct hb_flow_query *query,
@@ -126,7 +127,17 @@ static inline uint32_t hb_flow_other_bucket_of(const struct hb_flow_shelf *shelf
 static inline uint32_t hb_flow_compare(const struct hb_flow_bucket *bucket,
                                        const struct hb_flow_query *query)
 {
-#if defined(__SSE2__) && !defined(HB_PLAIN_C)
+#if defined(__AVX2__) && !defined(HB_PLAIN_C)
+    /* The nine numbers are s s s d d d p p | p: the last three from 16 bytes of their own. */
+    __m256i key = _mm256_broadcastsi128_si256(_mm_load_si128((const __m128i *)query));
+    __m256i spread = _mm256_permutevar8x32_epi32(key, _mm256_setr_epi32(0, 0, 0, 1, 1, 1, 2, 2));
+    __m256i a = _mm256_cmpeq_epi32(*(const __m256i_u *)bucket, spread);
+    __m128i b = _mm_cmpeq_epi32(_mm_loadu_si128((const __m128i_u *)bucket->ports),
+                                _mm_set1_epi32((int)query->ports));
+    uint32_t addresses = (uint32_t)_mm256_movemask_ps((__m256)a);
+
+    return addresses & addresses >> 3 & (uint32_t)_mm_movemask_ps((__m128)b) & 7;
+#elif defined(__SSE2__) && !defined(HB_PLAIN_C)
     /* The twelve numbers are s s s d | d d p p | p - - -, as the bucket holds them. */
     __m128i key = _mm_load_si128((const __m128i *)query);
     const __m128i *line = (const __m128i *)bucket;

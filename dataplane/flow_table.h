@@ -146,7 +146,7 @@ _Static_assert(sizeof(struct hb_flow_query) == 32, "half a cache line");
 
 static inline bool hb_flow_is_ipv6(const struct hb_flow_query *query)
 {
-    return query->kind >> 8 == HB_FAMILY_IPV6;
+    return (query->kind & HB_FLOW_KIND(0, HB_FAMILY_IPV6 ^ HB_FAMILY_IPV4)) != 0;
 }
 
 /* The query for a key, whose addresses it points to. */

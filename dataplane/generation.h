@@ -60,22 +60,22 @@ _Static_assert(sizeof(struct hb_service) == 8, "eight services to a cache line")
  * holds all that forwarding over an IPv4 tunnel touches. */
 struct hb_backend {
     alignas(64) uint8_t use; /* enum hb_backend_use, or 0 */
-    uint8_t size;            /* of the rewrite; see struct hb_rewrite for these */
-    uint8_t l2_size;
-    uint8_t family;
+    uint8_t family;          /* of the rewrite; see struct hb_rewrite for these */
     uint16_t port;
     uint16_t inner_max;
-    uint32_t incarnation;
-    uint16_t pool;
     uint8_t forwarding; /* enum hb_forwarding */
     bool plain;         /* Ethernet without a tag and an IPv4 tunnel, nothing else: stage_encap's
                          * short way */
+    uint32_t incarnation;
+    uint16_t pool;
+    bool serves;  /* the flows that it has: in use, and not down */
+    uint8_t size; /* of the rewrite */
     uint8_t bytes[HB_REWRITE_BYTES];
     uint16_t weight; /* its part of a bounded load, never 0 */
     uint8_t flags;   /* HB_REWRITE_... */
     uint8_t spread;
     uint8_t dscp;
-    uint8_t reserved;
+    uint8_t l2_size;
     hb_be16 nat_port;
 };
 _Static_assert(HB_POOLS_MAX <= UINT16_MAX, "a pool's index fits");
@@ -99,6 +99,12 @@ struct hb_generation {
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
 };
 
+/* Serves the flows that it has; whether it gets new ones is the tables' business. */
+static inline bool hb_backend_is_in_use(const struct hb_backend *backend)
+{
+    return (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
+}
+
 /* Whether stage_encap may go its short way. */
 static inline bool hb_backend_is_plain(const struct hb_backend *backend)
 {
@@ -106,10 +112,24 @@ static inline bool hb_backend_is_plain(const struct hb_backend *backend)
            backend->l2_size == 14 && backend->flags == 0 && backend->spread == 0;
 }
 
-/* Serves the flows that it has; whether it gets new ones is the tables' business. */
-static inline bool hb_backend_is_in_use(const struct hb_backend *backend)
+/* The last step of filling in a backend. Where a plain one's header has its checksum, the sum of
+ * what is the same for all packets is kept (RFC 1071), so that a packet only adds its own. */
+static inline void hb_backend_complete(struct hb_backend *backend)
 {
-    return (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
+    const uint32_t end = 14 + 20, at = 14 + 10;
+    uint32_t sum = 0;
+
+    backend->serves = hb_backend_is_in_use(backend);
+    backend->plain = hb_backend_is_plain(backend);
+    if (!backend->plain)
+        return;
+    backend->bytes[at] = backend->bytes[at + 1] = 0;
+    for (uint32_t i = 14; i < end; i += 2)
+        sum += backend->bytes[i] | (uint32_t)backend->bytes[i + 1] << 8;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    backend->bytes[at] = (uint8_t)sum;
+    backend->bytes[at + 1] = (uint8_t)(sum >> 8);
 }
 
 /* The slot's mark and its previous owner, or false when it has settled. */

@@ -82,8 +82,8 @@ static void fill_backend(struct hb_backend *backend, const struct hb_backend_rec
     backend->spread = record->rewrite.spread;
     backend->dscp = record->rewrite.dscp;
     backend->nat_port = record->rewrite.nat_port;
-    backend->plain = hb_backend_is_plain(backend);
     memcpy(backend->bytes, record->rewrite.bytes, sizeof(backend->bytes));
+    hb_backend_complete(backend);
     /* It counts only for one that owns slots, so that takes flows: its part can't be nothing. */
     backend->weight = record->weight != 0 ? record->weight : 1;
 }

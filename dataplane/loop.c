@@ -43,7 +43,7 @@ static bool poll_port(struct hb_worker *worker, uint32_t index)
     if (count == 0)
         return false;
     worker->punt_port = kernel->there ? kernel->port : HB_NO_PORT;
-    hb_pipeline_run(worker, generation, mbufs, count);
+    worker->run(worker, generation, mbufs, count);
     return true;
 }
 

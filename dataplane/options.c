@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOWS_MIN 1024
-#define FLOWS_MAX (UINT64_C(1) << 32)
+#define FLOWS_MIN     1024
+#define FLOWS_MAX     (UINT64_C(1) << 32)
+#define MBUFS_MAX     (UINT64_C(64) << 20)
+#define MBUF_SIZE_MIN 128
+#define MBUF_SIZE_MAX 16384
 
 static __attribute__((format(printf, 2, 3))) int complain(char *problem, const char *format, ...)
 {
@@ -95,25 +98,59 @@ static int set_punt(struct hb_options *options, const char *value, char *problem
     return set_of_port("--punt", options->punt, value, problem);
 }
 
-static int set_flows(struct hb_options *options, const char *value, char *problem)
+/* A number with K or M behind it, if need be. */
+static int read_count(const char *option, const char *value, uint64_t min, uint64_t max,
+                      uint64_t *count, char *problem)
 {
     uint64_t number, unit = 1;
     const char *end;
 
-    if (!read_number(value, FLOWS_MAX, &number, &end))
+    if (!read_number(value, max, &number, &end))
         goto bad;
     if (*end == 'K' || *end == 'k')
         unit = 1024, end++;
     else if (*end == 'M' || *end == 'm')
         unit = 1024 * 1024, end++;
-    if (*end != '\0' || number > FLOWS_MAX / unit || number * unit < FLOWS_MIN)
+    if (*end != '\0' || number > max / unit || number * unit < min)
         goto bad;
-    options->flows = number * unit;
+    *count = number * unit;
     return 0;
 bad:
-    return complain(
-        problem, "--flows '%.80s': a number of %d to %lluM is expected, K and M are allowed: 16M",
-        value, FLOWS_MIN, (unsigned long long)(FLOWS_MAX >> 20));
+    return complain(problem,
+                    "%s '%.80s': a number of %llu to %lluM is expected, K and M are allowed: 16M",
+                    option, value, (unsigned long long)min, (unsigned long long)(max >> 20));
+}
+
+static int set_flows(struct hb_options *options, const char *value, char *problem)
+{
+    return read_count("--flows", value, FLOWS_MIN, FLOWS_MAX, &options->flows, problem);
+}
+
+static int set_flows6(struct hb_options *options, const char *value, char *problem)
+{
+    return read_count("--flows6", value, 1, FLOWS_MAX, &options->flows6, problem);
+}
+
+static int set_mbufs(struct hb_options *options, const char *value, char *problem)
+{
+    uint64_t mbufs = 0;
+    int error = read_count("--mbufs", value, 1, MBUFS_MAX, &mbufs, problem);
+
+    if (error == 0)
+        options->mbufs = (uint32_t)mbufs;
+    return error;
+}
+
+static int set_mbuf_size(struct hb_options *options, const char *value, char *problem)
+{
+    const char *end;
+    uint64_t number;
+
+    if (!read_number(value, MBUF_SIZE_MAX, &number, &end) || *end != '\0' || number < MBUF_SIZE_MIN)
+        return complain(problem, "--mbuf-size '%.80s': bytes of a frame are expected, %d to %d",
+                        value, MBUF_SIZE_MIN, MBUF_SIZE_MAX);
+    options->mbuf_size = (uint32_t)number;
+    return 0;
 }
 
 static int set_idle_sleep(struct hb_options *options, const char *value, char *problem)
@@ -194,6 +231,13 @@ static const struct row {
     {"--flows", "N", set_flows,
      "entries of the flow caches of all workers together;\n"
      "K and M are allowed (default 1M)"},
+    {"--flows6", "N", set_flows6, "of them IPv6 at most (default an eighth)"},
+    {"--mbufs", "N", set_mbufs,
+     "packet buffers on each NUMA node that has workers, if\n"
+     "that is more than the rings of the ports hold"},
+    {"--mbuf-size", "BYTES", set_mbuf_size,
+     "the largest frame that fits one buffer (default 2048,\n"
+     "or what the MTU of an --interface calls for)"},
     {"--idle-sleep", "US", set_idle_sleep,
      "a worker that finds nothing to do sleeps this many\n"
      "microseconds; 0 never sleeps (default 0)"},
@@ -288,6 +332,9 @@ int hb_options_parse(int count, char **arguments, struct hb_options *options, ch
         if (error != 0)
             return error;
     }
+    if (options->flows6 > options->flows)
+        return complain(problem, "--flows6 %llu is more than --flows %llu, of which it is a part",
+                        (unsigned long long)options->flows6, (unsigned long long)options->flows);
     return 0;
 }
 

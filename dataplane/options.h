@@ -26,6 +26,9 @@ struct hb_options {
     const char *kernel_interface[HB_PORTS_MAX]; /* by port id; NULL: what the driver says */
     const char *punt[HB_PORTS_MAX];             /* by port id: name of its TAP; NULL: none */
     uint64_t flows;                             /* of all workers together */
+    uint64_t flows6;                            /* of which IPv6 at most; 0: an eighth */
+    uint32_t mbufs;                             /* buffers of a NUMA node at least; 0: as needed */
+    uint32_t mbuf_size;                         /* bytes of a frame in one; 0: by the MTU */
     uint32_t idle_sleep_us;
     struct hb_flow_timeouts timeouts;
     bool help;

@@ -22,6 +22,7 @@
  *   - Source addresses that can't be answered, and a source equal to the VIP, are dropped.
  *   - UDP may claim less than the IP packet holds (it is forwarded whole), never more.
  */
+#include <netinet/in.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -156,6 +157,7 @@ static uint8_t check_l4(struct hb_packet *packet, const struct frame *frame, uin
     if (fault == HB_NO_FAULT) {
         packet->flow.kind |= protocol;
         packet->flow.ports = load32(frame->bytes + l4.offset);
+        packet->l4_offset = (uint16_t)l4.offset;
     }
     return fault;
 }
@@ -175,6 +177,7 @@ static uint8_t check_ipv4(struct hb_packet *packet, const struct frame *frame, u
     packet->inner_length = (uint16_t)total_length;
     packet->traffic_class = header[1];
     packet->dont_fragment = (fragment & IPV4_DF) != 0;
+    packet->outer_protocol = IPPROTO_IPIP;
 
     if (header[0] >> 4 != 4 || header_length < sizeof(struct rte_ipv4_hdr) ||
         total_length < header_length || total_length > frame->length - l3)
@@ -238,6 +241,7 @@ static uint8_t check_ipv6(struct hb_packet *packet, const struct frame *frame, u
                                           .addresses = header + 8};
     packet->traffic_class = (uint8_t)(load_be16(header) >> 4);
     packet->dont_fragment = true;
+    packet->outer_protocol = IPPROTO_IPV6;
 
     /* A jumbogram (RFC 2675) says 0 here; it is as unfit as what it would be taken for. */
     if (header[0] >> 4 != 6 || payload_length > frame->length - l4.offset ||

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pipeline.h: one burst, from received to sent, punted or dropped. */
+/* pipeline.h: one burst, from received to sent, punted or dropped. The worker's loop calls the
+ * variant of it that suits the processor (variant.h). */
 #ifndef HB_DATAPLANE_PIPELINE_H
 #define HB_DATAPLANE_PIPELINE_H
 
 #include "batch.h"
+#include "variant.h"
 
 struct hb_worker;
 

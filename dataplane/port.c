@@ -59,8 +59,13 @@ fail:
 int hb_ports_make_pools(struct hb_ports *ports, uint32_t ports_count, uint32_t mtu, char *problem)
 {
     uint32_t frame = mtu + HB_FRAME_OVERHEAD;
-    uint32_t room = RTE_PKTMBUF_HEADROOM + (frame > 2048 ? frame : 2048);
+    uint32_t size = ports->options != NULL ? ports->options->mbuf_size : 0;
+    uint32_t least = ports->options != NULL ? ports->options->mbufs : 0;
+    uint32_t room;
 
+    if (size == 0)
+        size = frame > HB_BUFFER_FRAME ? frame : HB_BUFFER_FRAME;
+    room = RTE_PKTMBUF_HEADROOM + size;
     for (uint32_t node = 0; node < HB_NODES_MAX; node++) {
         uint32_t workers = 0, count;
 
@@ -69,13 +74,15 @@ int hb_ports_make_pools(struct hb_ports *ports, uint32_t ports_count, uint32_t m
         if (workers == 0)
             continue;
         count = hb_port_buffers(ports_count, workers);
+        if (count < least)
+            count = least;
         ports->pool[node] =
             make_pool(node, count, (uint16_t)(room > UINT16_MAX ? UINT16_MAX : room));
         if (ports->pool[node] == NULL) {
             snprintf(
                 problem, HB_TEXT_SIZE,
                 "no memory for %u packet buffers (%u MB) on NUMA node %u; reserve more hugepages "
-                "there, or give EAL more memory (-m)",
+                "there, give EAL more memory (-m) or lower --mbufs",
                 count, (uint32_t)((uint64_t)count * (room + 192) >> 20), node);
             return -ENOMEM;
         }

@@ -16,16 +16,12 @@
 #define HB_BUFFERS_QUEUE    (3 * HB_RING_DESCRIPTORS)
 #define HB_BUFFERS_CACHE    256
 #define HB_BUFFERS_WORKER   (4 * HB_BUFFERS_CACHE)
+#define HB_BUFFER_FRAME     2048 /* bytes of a frame that fit one buffer, unless told otherwise */
 #define HB_BUFFER_BYTES     2560 /* about: buffer, headroom, struct rte_mbuf and mempool header */
 
 static inline uint32_t hb_port_buffers(uint32_t ports, uint32_t workers)
 {
     return workers * (ports * HB_BUFFERS_QUEUE + HB_BUFFERS_WORKER);
-}
-
-static inline uint64_t hb_port_memory_bytes(uint32_t ports, uint32_t workers)
-{
-    return (uint64_t)hb_port_buffers(ports > 0 ? ports : 1, workers) * HB_BUFFER_BYTES;
 }
 
 #endif

@@ -29,6 +29,8 @@
  * does for TCP with `changed` on a slot that has settled: such packets get their backend here, and
  * the flow cache is not touched for them. All others are as above.
  */
+#include <string.h>
+
 #include <rte_prefetch.h>
 
 #include "flow_bucket.h"
@@ -83,55 +85,101 @@ uint8_t hb_flow_next_state(uint8_t state, uint8_t event)
     return next_state[state][event];
 }
 
-/* What following an entry reads, at hand for a whole burst. */
+/* What finding and following entries reads, at hand for a whole burst. */
 struct guide {
     struct hb_flow_bucket *buckets;
     const struct hb_backend *backends;
     const struct hb_service *services;
     uint32_t backends_count;
     uint32_t now_ms;
+    /* By an entry's state, and by that with the bit set that says that it is of the other protocol:
+     * 0, as for a free place. */
+    uint32_t timeout_ms[2 * (HB_FLOW_META_STATE + 1)];
 };
+_Static_assert(HB_FLOW_META_UDP == HB_FLOW_META_STATE + 1, "one bit more");
 
 static struct guide make_guide(const struct hb_batch *batch)
 {
-    return (struct guide){
+    struct guide guide = {
         .buckets = batch->worker->flows->buckets,
         .backends = batch->generation->backends,
         .services = batch->generation->services,
         .backends_count = batch->generation->backends_count,
         .now_ms = batch->worker->now_ms,
     };
+
+    /* Zero for HB_FLOW_FREE. */
+    memcpy(guide.timeout_ms, batch->worker->flows->timeout_ms, 4 * (HB_FLOW_META_STATE + 1));
+    return guide;
 }
+
+/* Where an entry stands. */
+struct spot {
+    struct hb_flow_bucket *bucket; /* NULL: there is none */
+    uint32_t place;
+};
+
+static struct spot spot_of(const struct guide *guide, hb_flow_ref entry)
+{
+    return (struct spot){entry == HB_FLOW_NONE ? NULL : &guide->buckets[entry >> 2], entry & 3};
+}
+
+/* hb_flow_find_in for an IPv4 flow: one comparison says that the entry is of the right protocol, in
+ * use, and that its time is not over. */
+static inline struct spot find_in(const struct guide *guide, struct hb_flow_bucket *bucket,
+                                  const struct hb_flow_query *query)
+{
+    uint32_t protocol = query->kind >> 1 & HB_FLOW_META_UDP;
+
+    for (uint32_t same = hb_flow_compare(bucket, query); likely(same != 0); same &= same - 1) {
+        uint32_t place = (uint32_t)__builtin_ctz(same);
+        uint32_t state = (bucket->meta[place] ^ protocol) & (HB_FLOW_META_STATE | HB_FLOW_META_UDP);
+
+        if (likely(guide->now_ms - bucket->last_ms[place] < guide->timeout_ms[state]))
+            return (struct spot){bucket, place};
+    }
+    return (struct spot){NULL, 0};
+}
+
+/* Of eight bytes of a backend: the incarnation's bits that an entry keeps, pool, serves. */
+#define COMPARED (HB_FLOW_INCARNATION_MASK | UINT64_C(0xffff) << 32 | UINT64_C(0xff) << 48)
+_Static_assert(offsetof(struct hb_backend, pool) == offsetof(struct hb_backend, incarnation) + 4 &&
+                   offsetof(struct hb_backend, serves) ==
+                       offsetof(struct hb_backend, incarnation) + 6,
+               "read as one number");
 
 /* hb_flow_follow. The entry decides if its backend is in the generation, in the incarnation of the
  * entry, up or draining, and of the pool that the VIP has now. No entry names backend 0, none. */
-static inline bool follow(struct guide guide, struct hb_packet *packet, hb_flow_ref entry)
+static inline bool follow(const struct guide *guide, struct hb_packet *packet, struct spot spot)
 {
-    struct hb_flow_bucket *bucket = &guide.buckets[entry >> 2];
-    uint32_t place = entry & 3;
-    uint32_t meta = bucket->meta[place], id = bucket->backend[place];
-    uint32_t incarnation = bucket->incarnation[place] | (meta & HB_FLOW_META_INCARNATION) << 12;
+    struct hb_flow_bucket *bucket = spot.bucket;
+    uint32_t meta = bucket->meta[spot.place], id = bucket->backend[spot.place];
+    uint32_t incarnation = bucket->incarnation[spot.place] | (meta & HB_FLOW_META_INCARNATION)
+                                                                 << 12;
     uint32_t state = next_state[meta & HB_FLOW_META_STATE][packet->event];
-    const struct hb_backend *backend = &guide.backends[id];
-    bool serves;
+    const struct hb_backend *backend = &guide->backends[id];
+    uint64_t is, must_be;
 
-    if (unlikely(id >= guide.backends_count))
+    if (unlikely(id >= guide->backends_count))
         return false;
-    serves = ((backend->incarnation ^ incarnation) & HB_FLOW_INCARNATION_MASK) == 0;
-    serves &= (backend->use == HB_BACKEND_ACTIVE) | (backend->use == HB_BACKEND_DRAINING);
-    serves &= backend->pool == guide.services[packet->service].pool;
-    if (unlikely(!(serves & (state != HB_FLOW_FREE))))
+    memcpy(&is, &backend->incarnation, sizeof(is));
+    must_be =
+        incarnation | (uint64_t)guide->services[packet->service].pool << 32 | UINT64_C(1) << 48;
+    if (unlikely(((is ^ must_be) & COMPARED) != 0) || unlikely(state == HB_FLOW_FREE))
         return false;
-    bucket->last_ms[place] = guide.now_ms;
-    bucket->meta[place] = (uint8_t)((meta & ~(uint32_t)HB_FLOW_META_STATE) | state);
+    bucket->last_ms[spot.place] = guide->now_ms;
+    /* States change seldom: without this store the next packet of the same flow need not wait. */
+    if (unlikely((meta & HB_FLOW_META_STATE) != state))
+        bucket->meta[spot.place] = (uint8_t)((meta & ~(uint32_t)HB_FLOW_META_STATE) | state);
     packet->backend_id = (uint16_t)id;
     packet->backend = backend;
     return true;
 }
-
 bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry)
 {
-    return follow(make_guide(batch), packet, entry);
+    struct guide guide = make_guide(batch);
+
+    return follow(&guide, packet, spot_of(&guide, entry));
 }
 
 /* What the packet of an unknown flow needs next, fetched early so that stage_select need not wait.
@@ -146,8 +194,8 @@ static void prefetch_slot(const struct hb_batch *batch, const struct hb_packet *
 }
 
 /* The IPv6 flows among them: packets `at`. */
-static void find_ipv6_entries(const struct hb_batch *batch, const uint8_t at[], uint32_t count,
-                              hb_flow_ref entry[])
+static void find_ipv6(const struct hb_batch *batch, const struct guide *guide, const uint8_t at[],
+                      uint32_t count, struct spot spot[])
 {
     const struct hb_flow_query *query[HB_BURST];
     hb_flow_ref found[HB_BURST];
@@ -156,53 +204,49 @@ static void find_ipv6_entries(const struct hb_batch *batch, const uint8_t at[], 
         query[i] = &batch->packet[at[i]].flow;
     hb_flow_table_find(batch->worker->flows, query, count, batch->worker->now_ms, found);
     for (uint32_t i = 0; i < count; i++)
-        entry[at[i]] = found[i];
+        spot[at[i]] = spot_of(guide, found[i]);
 }
 
-/* A burst's flows, looked for: entry[i] is that of packet i, or HB_FLOW_NONE. Nearly all are IPv4
- * flows in their first bucket, whose line is here by now. The others are set aside, their next line
- * is fetched, and they are looked at after that. */
-static void find_entries(const struct hb_batch *batch, hb_flow_ref entry[])
+/* A burst's flows, looked for. Nearly all are IPv4 flows in their first bucket, whose line is here
+ * by now. The others are set aside, their next line is fetched, and they are looked at after that.
+ */
+static void find_all(const struct hb_batch *batch, const struct guide *guide, struct spot spot[])
 {
-    const struct hb_flow_table *flows = batch->worker->flows;
-    const struct hb_flow_shelf *shelf = &flows->shelf[0];
-    uint32_t now_ms = batch->worker->now_ms;
+    const struct hb_flow_shelf shelf = batch->worker->flows->shelf[0];
     uint8_t aside[HB_BURST], ipv6[HB_BURST];
     uint32_t aside_count = 0, ipv6_count = 0;
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct hb_flow_query *query = &batch->packet[i].flow;
-        uint32_t bucket = hb_flow_first_bucket(shelf, query->hash);
+        uint32_t bucket = hb_flow_first_bucket(&shelf, query->hash);
 
         if (unlikely(hb_flow_is_ipv6(query))) {
             ipv6[ipv6_count++] = (uint8_t)i;
             continue;
         }
-        entry[i] = hb_flow_find_in(flows, bucket, query, now_ms);
-        if (unlikely(entry[i] == HB_FLOW_NONE)) {
-            entry[i] = hb_flow_other_bucket_of(shelf, bucket, query);
-            rte_prefetch0(&flows->buckets[entry[i]]);
+        spot[i] = find_in(guide, &guide->buckets[bucket], query);
+        if (unlikely(spot[i].bucket == NULL)) {
+            spot[i].bucket = &guide->buckets[hb_flow_other_bucket_of(&shelf, bucket, query)];
+            rte_prefetch0(spot[i].bucket);
             aside[aside_count++] = (uint8_t)i;
         }
     }
     for (uint32_t a = 0; a < aside_count; a++) {
         uint32_t i = aside[a];
 
-        entry[i] = hb_flow_find_in(flows, entry[i], &batch->packet[i].flow, now_ms);
+        spot[i] = find_in(guide, spot[i].bucket, &batch->packet[i].flow);
     }
     if (ipv6_count > 0)
-        find_ipv6_entries(batch, ipv6, ipv6_count, entry);
+        find_ipv6(batch, guide, ipv6, ipv6_count, spot);
 }
 
 /* Backends that do not all fit the nearest cache are fetched before the first is looked at. */
-static void prefetch_backends(const struct hb_batch *batch, const hb_flow_ref entry[])
+static void prefetch_backends(const struct hb_batch *batch, const struct guide *guide,
+                              const struct spot spot[])
 {
-    const struct hb_flow_bucket *buckets = batch->worker->flows->buckets;
-    const struct hb_backend *backends = batch->generation->backends;
-
     for (uint32_t i = 0; i < batch->count; i++) {
-        if (entry[i] != HB_FLOW_NONE)
-            rte_prefetch0(&backends[buckets[entry[i] >> 2].backend[entry[i] & 3]]);
+        if (spot[i].bucket != NULL)
+            rte_prefetch0(&guide->backends[spot[i].bucket->backend[spot[i].place]]);
     }
 }
 
@@ -260,7 +304,7 @@ static void follow_tracked(struct hb_batch *batch)
         struct hb_packet *packet = &batch->packet[tracked[t]];
 
         misses += entry[t] == HB_FLOW_NONE;
-        if (entry[t] == HB_FLOW_NONE || !follow(guide, packet, entry[t])) {
+        if (entry[t] == HB_FLOW_NONE || !follow(&guide, packet, spot_of(&guide, entry[t]))) {
             packet->backend = NULL; /* stage_select will choose one */
             prefetch_slot(batch, packet);
         }
@@ -272,9 +316,7 @@ static void follow_tracked(struct hb_batch *batch)
 void hb_stage_flow(struct hb_batch *batch)
 {
     struct hb_worker_counters *counters = batch->worker->counters;
-    const hb_flow_ref *at;
-    hb_flow_ref entry[HB_BURST];
-    struct hb_packet *packet;
+    struct spot spot[HB_BURST];
     uint32_t misses = 0;
     struct guide guide;
 
@@ -284,16 +326,16 @@ void hb_stage_flow(struct hb_batch *batch)
         follow_tracked(batch);
         return;
     }
-    find_entries(batch, entry);
     guide = make_guide(batch);
+    find_all(batch, &guide, spot);
     if (guide.backends_count > BACKENDS_AT_HAND)
-        prefetch_backends(batch, entry);
-    at = entry;
-    HB_BATCH_FOREACH (packet, batch) {
-        hb_flow_ref found = *at++;
+        prefetch_backends(batch, &guide, spot);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct hb_packet *packet = &batch->packet[i];
+        bool found = spot[i].bucket != NULL;
 
-        misses += found == HB_FLOW_NONE;
-        if (unlikely(found == HB_FLOW_NONE) || unlikely(!follow(guide, packet, found))) {
+        misses += !found;
+        if (unlikely(!found) || unlikely(!follow(&guide, packet, spot[i]))) {
             packet->backend = NULL; /* stage_select will choose one */
             prefetch_slot(batch, packet);
         }

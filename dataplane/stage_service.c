@@ -33,12 +33,24 @@ static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t 
         hb_drop(batch, packet, HB_DROP_NO_SERVICE);
 }
 
+/* A burst for one service needs one look-up. */
+static bool find_for_all(struct hb_batch *batch)
+{
+    int32_t index = find_service(batch->generation->map, &batch->packet[0].flow);
+
+    if (index < 0)
+        return false;
+    for (uint16_t i = 0; i < batch->count; i++)
+        batch->packet[i].service = (uint16_t)index;
+    return true;
+}
+
 void hb_stage_service(struct hb_batch *batch)
 {
     const struct hb_generation *generation = batch->generation;
     struct hb_packet *packet;
 
-    if (batch->count == 0)
+    if (batch->count == 0 || (batch->alike && find_for_all(batch)))
         return;
     HB_BATCH_FOREACH (packet, batch) {
         int32_t index = find_service(generation->map, &packet->flow);

@@ -11,6 +11,7 @@
 
 #include "batch.h"
 #include "flow_table.h"
+#include "variant.h"
 
 /* Reads the headers: where the IP packet begins, its flow and the hash of that, and what is wrong
  * with it. Fetches what stage_flow will read first. */

@@ -33,6 +33,14 @@ static void *allocate(const char *what, size_t size, uint32_t node)
     return memory != NULL ? memory : rte_zmalloc_socket(what, size, 64, SOCKET_ID_ANY);
 }
 
+static const struct hb_variant *best_variant(void)
+{
+    uint32_t count;
+    const struct hb_variant *variants = hb_variants(&count);
+
+    return &variants[count - 1];
+}
+
 struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *error,
                                    uint32_t error_size)
 {
@@ -69,6 +77,7 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
         hb_flow_table_init(flows, config->flows_max, config->flows6_max, &config->timeouts);
     worker->loads = loads;
     worker->punt_port = HB_NO_PORT;
+    worker->run = best_variant()->run;
     atomic_init(&worker->stop, false);
     atomic_init(&worker->flush, false);
     /* Workers share the outer source address: they start counting far from one another. */

@@ -20,6 +20,7 @@
 #include "generation.h"
 #include "talkers.h"
 #include "token_bucket.h"
+#include "variant.h"
 #include "worker.h"
 
 #define HB_NO_PORT UINT16_MAX
@@ -41,6 +42,7 @@ struct hb_worker {
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
+    hb_pipeline *run;                     /* hb_pipeline_run of the best variant there is */
 
     /* Written by any thread; read by the worker each turn. */
     alignas(64) atomic_bool stop;

@@ -54,6 +54,31 @@ static void add_state(struct hb_table *table, const json_t *backend)
         hb_table_add(table, HB_RED, "%s, no route", state);
 }
 
+/* "5 (1)": the configuration's in brackets where an operator has set another. */
+static void add_weight(struct hb_table *table, const json_t *backend)
+{
+    uint64_t weight = hb_json_count(backend, "weight");
+    uint64_t configured = hb_json_count(backend, "configured_weight");
+
+    if (hb_json_has(backend, "configured_weight") && configured != weight)
+        hb_table_add(table, HB_PLAIN, "%" PRIu64 " (%" PRIu64 ")", weight, configured);
+    else
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, weight);
+}
+
+/* Now, and where it is on its way to during a slow start. */
+static void add_share(struct hb_table *table, const json_t *backend)
+{
+    struct hb_text now, then;
+
+    hb_format_percent(&now, hb_json_real(backend, "share"), 1);
+    if (hb_json_has(backend, "slow_start"))
+        hb_table_add(table, HB_YELLOW, "%s of %s", now.text,
+                     hb_format_percent(&then, hb_json_real(backend, "share_to_come"), 1));
+    else
+        hb_table_add(table, HB_PLAIN, "%s", now.text);
+}
+
 static void add_share_row(struct hb_table *table, const json_t *backend)
 {
     struct hb_text text;
@@ -63,9 +88,8 @@ static void add_share_row(struct hb_table *table, const json_t *backend)
     add_state(table, backend);
     hb_table_add(table, HB_PLAIN, "%s",
                  hb_format_duration(&text, hb_json_count(backend, "since_s")));
-    hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(backend, "weight"));
-    hb_table_add(table, HB_PLAIN, "%s",
-                 hb_format_percent(&text, hb_json_real(backend, "share"), 1));
+    add_weight(table, backend);
+    add_share(table, backend);
     hb_table_add(table, HB_PLAIN, "%s", hb_format_count(&text, hb_json_count(backend, "flows")));
 }
 
@@ -93,7 +117,8 @@ static void show_reasons(const struct hb_screen *screen, const json_t *backends,
         const char *state = hb_json_text(backend, "state");
 
         if (!is_wanted(backend, pool, true) ||
-            (strcmp(state, "draining") == 0 && is_reachable(backend)))
+            ((strcmp(state, "draining") == 0 || strcmp(state, "disabled") == 0) &&
+             is_reachable(backend)))
             continue;
         fputs(gap, screen->out);
         gap = "";

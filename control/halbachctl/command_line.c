@@ -26,12 +26,31 @@ static const struct hb_option options[] = {
     {"follow", NULL, "go on with each new event until ctrl-C; -f for short",
      offsetof(struct hb_ctl, follow), false},
     {"since", "NUMBER", "only events after this one", offsetof(struct hb_ctl, since), false},
+    {"deadline", "TIME", "how long its flows may stay: 30s, 10m, 2h",
+     offsetof(struct hb_ctl, deadline), false},
+    {"at-deadline", "WHAT", "with the flows left then: keep, reassign (default) or reset",
+     offsetof(struct hb_ctl, at_deadline), false},
+    {"force", NULL, "also when its pool falls under its minimum", offsetof(struct hb_ctl, force),
+     false},
+    {"reset", NULL, "back to the weight of the configuration", offsetof(struct hb_ctl, reset),
+     false},
     {"file", "FILE", "the configuration to plan for; -f FILE for short",
      offsetof(struct hb_ctl, file), false},
     {"old", "FILE", "compare with this file, without halbach-control", offsetof(struct hb_ctl, old),
      false},
     {"all", NULL, "also those that never happened", offsetof(struct hb_ctl, all), false},
 };
+
+#define DRAIN_DETAILS                                                                              \
+    "The backend leaves the lookup table at once and keeps its flows until they end. A drain\n"    \
+    "survives restarts; 'undrain' takes it back. With --wait a progress bar shows the flows\n"     \
+    "that remain and when they will have ended at the pace of the last half minute; ctrl-C ends\n" \
+    "the waiting, not the drain. At the deadline the flows that are left are kept, selected "      \
+    "anew\n"                                                                                       \
+    "(reassign), or reset. Refused when the pool would fall under its minimum, unless forced.\n"   \
+    "Exit status 1 when the dataplane has not taken the change yet (it will as soon as it can "    \
+    "be\n"                                                                                         \
+    "reached)."
 
 #define PLAN_DETAILS                                                                               \
     "Tells for each pool how many slots of the table would move, how many any method would have\n" \
@@ -50,15 +69,18 @@ static const struct hb_command commands[] = {
     {"backends", "", 0, 0, "pool down traffic watch", "the backends, their state and their flows",
      "SHARE is the part of the pool's new flows. Below the table stands why a backend is not up.",
      "halbachctl backends --pool web --down", "what is not up in pool web", hb_ctl_backends},
-    {"drain", "BACKEND", 1, 1, "pool wait", "give a backend no new flows; established ones go on",
-     "The backend leaves the lookup table at once and keeps its flows until they end. A drain\n"
-     "survives restarts; 'undrain' takes it back. With --wait a progress bar shows the flows\n"
-     "that remain; ctrl-C ends the waiting, not the drain. Exit status 1 when the dataplane has\n"
-     "not taken the change yet (it will as soon as it can be reached).",
-     "halbachctl drain web3 --wait", "empty web3, then take it down for maintenance", hb_ctl_drain},
+    {"drain", "BACKEND", 1, 1, "pool deadline at-deadline force wait",
+     "give a backend no new flows; established ones go on", DRAIN_DETAILS,
+     "halbachctl drain web3 --deadline 10m --wait", "empty web3, then take it down for maintenance",
+     hb_ctl_drain},
     {"undrain", "BACKEND", 1, 1, "pool", "give a backend new flows again",
      "The reverse of drain. New flows come as soon as the backend is up.",
      "halbachctl undrain web3", "web3 is back from maintenance", hb_ctl_undrain},
+    {"weight", "BACKEND [N]", 1, 2, "pool reset force", "change a backend's part of the new flows",
+     "Takes effect at once and holds until it is changed again, also after a reload or restart;\n"
+     "with --reset the weight of the configuration file holds again. 0: no new flows.",
+     "halbachctl weight web3 5", "five times the new flows of a backend with weight 1",
+     hb_ctl_weight},
     {"reload", "", 0, 0, "", "read the configuration file again",
      "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
      "halbachctl reload", "apply an edited configuration", hb_ctl_reload},

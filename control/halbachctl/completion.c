@@ -22,6 +22,7 @@ static const struct {
 static const struct {
     const char *option, *words;
 } choices[] = {
+    {"at-deadline", "keep reassign reset"},
     {"kind", "moves shares failures balance ring"},
     {"algorithms", "modulo ring ketama rendezvous skeleton jump maglev"},
 };

@@ -44,6 +44,8 @@ struct hb_ctl {
     const char *watch;      /* seconds between two outputs; NULL: once */
     const char *since;      /* number of an event */
     bool json, wait, all, down, traffic, help, version, follow, once;
+    const char *deadline, *at_deadline;
+    bool force, reset;
     struct hb_hash_options hash;
 };
 
@@ -53,6 +55,22 @@ struct hb_answer;
  * it in either case. */
 bool hb_ctl_ask(const struct hb_ctl *ctl, bool post, const char *path, struct hb_answer *answer);
 
+/* Asks for a change. When control refuses it because a pool would fall under its minimum, and there
+ * is a terminal, asks the person and then for the change once more with force=1. As hb_ctl_ask().
+ */
+bool hb_ctl_change(const struct hb_ctl *ctl, const char *path, struct hb_answer *answer);
+
+/* "/v1/backends/NAME/ACTION?pool=POOL&force=1", as far as that was asked for. False, after a
+ * complaint, when the names are too long. */
+#define HB_PATH_SIZE 768
+bool hb_ctl_backend_path(const struct hb_ctl *ctl, const char *action, char path[HB_PATH_SIZE]);
+
+/* Adds an argument, escaped; NULL as a value adds nothing. False when it is too long. */
+bool hb_path_add(char path[HB_PATH_SIZE], const char *name, const char *value);
+
+/* Says that a change was kept but does not serve yet. */
+void hb_ctl_tell_not_applied(const struct hb_ctl *ctl);
+
 /* Prints the document as it came, ended by one newline. */
 void hb_ctl_print_json(const struct hb_ctl *ctl, const struct hb_answer *answer);
 
@@ -61,6 +79,7 @@ int hb_ctl_services(const struct hb_ctl *ctl);
 int hb_ctl_backends(const struct hb_ctl *ctl);
 int hb_ctl_drain(const struct hb_ctl *ctl);
 int hb_ctl_undrain(const struct hb_ctl *ctl);
+int hb_ctl_weight(const struct hb_ctl *ctl);
 int hb_ctl_reload(const struct hb_ctl *ctl);
 int hb_ctl_plan(const struct hb_ctl *ctl);
 int hb_ctl_config_check(const struct hb_ctl *ctl);
@@ -89,6 +108,7 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer);
 void hb_show_backends(const struct hb_screen *screen, const json_t *answer, const char *pool,
                       bool down_only, bool traffic);
 void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain);
+void hb_show_weight(const struct hb_screen *screen, const json_t *answer);
 void hb_show_reload(const struct hb_screen *screen, const json_t *answer);
 /* What changed: services, backends, pools. */
 void hb_show_changes(const struct hb_screen *screen, const json_t *answer);

@@ -5,6 +5,7 @@
 #include "api_client.h"
 #include "ctl.h"
 #include "drain_wait.h"
+#include "format.h"
 #include "json.h"
 
 void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain)
@@ -14,6 +15,7 @@ void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool dr
 
     json_array_foreach (hb_json_at(answer, "backends"), i, backend) {
         uint64_t flows = hb_json_count(backend, "flows");
+        struct hb_text text;
 
         hb_print(screen, HB_PLAIN, "%s (pool %s): ", hb_json_text(backend, "name"),
                  hb_json_text(backend, "pool"));
@@ -24,25 +26,15 @@ void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool dr
                      drain ? "draining" : "back in service");
         if (drain)
             fprintf(screen->out, ", %" PRIu64 " flow%s left", flows, flows == 1 ? "" : "s");
+        if (drain && hb_json_has(backend, "drain.deadline_s"))
+            fprintf(screen->out, ", deadline in %s (%s)",
+                    hb_format_duration(&text, hb_json_count(backend, "drain.deadline_s")),
+                    hb_json_text(backend, "drain.at_deadline"));
         if (hb_json_flag(backend, "changed"))
             fprintf(screen->out, "; %" PRIu64 " slots moved (at least %" PRIu64 " had to)",
                     hb_json_count(backend, "moved"), hb_json_count(backend, "ideal"));
         fputc('\n', screen->out);
     }
-}
-
-static bool make_path(const struct hb_ctl *ctl, const char *action, char *path, size_t size)
-{
-    char name[256], pool[256] = "";
-
-    /* Names have 63 bytes at most, 189 when every one is escaped. */
-    if (!hb_url_escape(name, sizeof(name), ctl->arguments[0]) ||
-        !hb_url_escape(pool, sizeof(pool), ctl->pool ? ctl->pool : "")) {
-        fprintf(ctl->err, "halbachctl: no backend or pool has such a long name\n");
-        return false;
-    }
-    snprintf(path, size, "/v1/backends/%s/%s%s%s", name, action, ctl->pool ? "?pool=" : "", pool);
-    return true;
 }
 
 static uint64_t sum_flows(const json_t *answer)
@@ -57,25 +49,34 @@ static uint64_t sum_flows(const json_t *answer)
     return flows;
 }
 
+/* Adds what is specific to a drain. */
+static bool add_order(const struct hb_ctl *ctl, char path[HB_PATH_SIZE])
+{
+    if (hb_path_add(path, "deadline", ctl->deadline) &&
+        hb_path_add(path, "at_deadline", ctl->at_deadline))
+        return true;
+    fprintf(ctl->err, "halbachctl: --deadline takes a time such as 10m, and --at-deadline keep, "
+                      "reassign or reset\n");
+    return false;
+}
+
 static int change_backend(const struct hb_ctl *ctl, const char *action, bool drain)
 {
     struct hb_answer answer = {0};
+    char path[HB_PATH_SIZE];
     bool good, applied;
     uint64_t flows;
-    char path[640];
 
-    if (!make_path(ctl, action, path, sizeof(path)))
+    if (!hb_ctl_backend_path(ctl, action, path) || (drain && !add_order(ctl, path)))
         return HB_EXIT_FAILED;
-    good = hb_ctl_ask(ctl, true, path, &answer);
+    good = hb_ctl_change(ctl, path, &answer);
     applied = good && hb_json_flag(answer.json, "applied");
     if (good && ctl->json)
         hb_ctl_print_json(ctl, &answer);
     else if (good)
         hb_show_drain(&ctl->screen, answer.json, drain);
     if (good && !applied)
-        fprintf(ctl->err,
-                "halbachctl: kept, but the dataplane has not taken it yet; it will as soon as it "
-                "can be reached; 'halbachctl status' says more\n");
+        hb_ctl_tell_not_applied(ctl);
     flows = sum_flows(answer.json);
     hb_answer_free(&answer);
 

@@ -45,10 +45,30 @@ static time_t now_s(void)
     return now.tv_sec;
 }
 
+static void view_drain(struct hb_drain_view *view, const json_t *backend)
+{
+    uint64_t estimate = UINT64_MAX, deadline = UINT64_MAX;
+
+    view->drained += hb_json_has(backend, "drain") ? hb_json_flag(backend, "drain.drained")
+                                                   : hb_json_count(backend, "flows") == 0;
+    view->disabled += strcmp(hb_json_text(backend, "state"), "disabled") == 0;
+    view->forced += hb_json_count(backend, "drain.forced");
+    view->remembered += hb_json_count(backend, "drain.remembered_slots");
+    if (hb_json_has(backend, "drain.estimate_s"))
+        estimate = hb_json_count(backend, "drain.estimate_s");
+    if (hb_json_has(backend, "drain.deadline_s") && !hb_json_flag(backend, "drain.drained"))
+        deadline = hb_json_count(backend, "drain.deadline_s");
+    /* The last one to end counts, and one of which nobody can tell. */
+    if (view->estimate_s < estimate)
+        view->estimate_s = estimate;
+    if (view->deadline_s > deadline)
+        view->deadline_s = deadline;
+}
+
 struct hb_drain_view hb_drain_view(const json_t *backends, const json_t *status, const char *name,
                                    const char *pool)
 {
-    struct hb_drain_view view = {0};
+    struct hb_drain_view view = {.deadline_s = UINT64_MAX};
     const json_t *backend;
     size_t i;
 
@@ -61,6 +81,7 @@ struct hb_drain_view hb_drain_view(const json_t *backends, const json_t *status,
         view.members++;
         view.draining += hb_json_flag(backend, "draining");
         view.flows += hb_json_count(backend, "flows");
+        view_drain(&view, backend);
     }
     return view;
 }
@@ -86,8 +107,23 @@ static bool look(const struct wait *wait, struct hb_drain_view *view, struct hb_
     return good;
 }
 
-static void show_bar(struct wait *wait, uint64_t flows)
+/* ", about 40s more, deadline in 5m", as far as it is known. */
+static void print_outlook(FILE *to, const struct hb_drain_view *view)
 {
+    struct hb_text text;
+
+    if (view->flows > 0 && view->estimate_s != UINT64_MAX && view->estimate_s != 0)
+        fprintf(to, ", about %s more", hb_format_duration(&text, view->estimate_s));
+    if (view->deadline_s != UINT64_MAX)
+        fprintf(to, ", deadline in %s", hb_format_duration(&text, view->deadline_s));
+    if (view->flows == 0 && view->remembered > 0)
+        fprintf(to, ", %" PRIu64 " slots may still lead untracked connections there",
+                view->remembered);
+}
+
+static void show_bar(struct wait *wait, const struct hb_drain_view *view)
+{
+    uint64_t flows = view->flows;
     char bar[BAR_SIZE + 1];
     unsigned done = BAR_SIZE;
     struct hb_text text;
@@ -100,14 +136,19 @@ static void show_bar(struct wait *wait, uint64_t flows)
     fprintf(wait->to, "\r\033[K[%s] %" PRIu64 " of %" PRIu64 " flow%s left, %s", bar, flows,
             wait->most, hb_plural(wait->most),
             hb_format_duration(&text, (uint64_t)(now_s() - wait->started)));
+    print_outlook(wait->to, view);
     fflush(wait->to);
 }
 
-static void show_line(struct wait *wait, uint64_t flows)
+static void show_line(struct wait *wait, const struct hb_drain_view *view)
 {
+    uint64_t flows = view->flows;
+
     if (wait->told_any && wait->told == flows)
         return;
-    fprintf(wait->to, "%s: %" PRIu64 " flow%s left\n", wait->name, flows, hb_plural(flows));
+    fprintf(wait->to, "%s: %" PRIu64 " flow%s left", wait->name, flows, hb_plural(flows));
+    print_outlook(wait->to, view);
+    fputc('\n', wait->to);
     fflush(wait->to);
     wait->told = flows;
     wait->told_any = true;
@@ -156,13 +197,20 @@ static int judge(struct wait *wait, const struct hb_drain_view *view)
     if (view->flows > wait->most)
         wait->most = view->flows;
     if (wait->bar)
-        show_bar(wait, view->flows);
+        show_bar(wait, view);
     else
-        show_line(wait, view->flows);
-    if (view->flows > 0)
+        show_line(wait, view);
+    if (view->drained < view->members)
         return -1;
-    fprintf(wait->to, "%s%s is drained: no flow is left after %s\n", wait->bar ? "\n" : "",
-            wait->name, hb_format_duration(&text, (uint64_t)(now_s() - wait->started)));
+    hb_format_duration(&text, (uint64_t)(now_s() - wait->started));
+    if (view->disabled > 0)
+        fprintf(
+            wait->to,
+            "%s%s is drained: its deadline has passed after %s, %" PRIu64 " flow%s did not stay\n",
+            wait->bar ? "\n" : "", wait->name, text.text, view->forced, hb_plural(view->forced));
+    else
+        fprintf(wait->to, "%s%s is drained: no flow is left after %s\n", wait->bar ? "\n" : "",
+                wait->name, text.text);
     return HB_EXIT_OK;
 }
 

@@ -11,10 +11,16 @@
 
 /* What one look at the API tells about the drain. */
 struct hb_drain_view {
-    unsigned members;  /* pools that have the backend (of those asked for) */
-    unsigned draining; /* of which it drains in */
-    uint64_t flows;    /* of all of them */
-    bool trusted;      /* the dataplane is connected and in sync: `flows` counts */
+    unsigned members;    /* pools that have the backend (of those asked for) */
+    unsigned draining;   /* of which it drains in */
+    unsigned drained;    /* where no packet goes to it any more */
+    unsigned disabled;   /* where its deadline has passed and flows did not stay */
+    uint64_t flows;      /* of all of them */
+    uint64_t forced;     /* that did not stay */
+    uint64_t remembered; /* slots that may lead TCP flows without an entry there */
+    uint64_t estimate_s; /* until the last flow has ended; UINT64_MAX: nobody can tell */
+    uint64_t deadline_s; /* until the next deadline; UINT64_MAX: there is none */
+    bool trusted;        /* the dataplane is connected and in sync: `flows` counts */
 };
 
 /* Pure: reads the answers to GET /v1/backends and GET /v1/status. `pool` NULL: all. */

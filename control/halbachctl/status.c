@@ -87,7 +87,26 @@ static void check_pools(struct findings *findings, const json_t *status)
     if (!hb_json_flag(status, "dataplane.connected"))
         return;
     json_array_foreach (hb_json_at(status, "pools"), i, pool) {
-        if (hb_json_count(pool, "usable") == 0)
+        const char *mode = hb_json_text(pool, "mode");
+
+        if (strcmp(mode, "panic") == 0)
+            find(findings, HB_RED,
+                 "pool %s is in panic, %" PRIu64 " of its backends are healthy: all are used, "
+                 "whatever their checks say",
+                 hb_json_text(pool, "name"), hb_json_count(pool, "healthy"));
+        else if (strcmp(mode, "backup") == 0)
+            find(findings, HB_YELLOW,
+                 "pool %s has %" PRIu64 " healthy backends, fewer than %" PRIu64
+                 ": its backup pool %s serves",
+                 hb_json_text(pool, "name"), hb_json_count(pool, "healthy"),
+                 hb_json_count(pool, "minimum"), hb_json_text(pool, "backup"));
+        else if (strcmp(mode, "closed") == 0 && hb_json_has(pool, "digest"))
+            find(findings, HB_RED,
+                 "pool %s is closed, %" PRIu64 " of its backends are healthy and %" PRIu64
+                 " is the minimum: new flows are dropped, established ones go on",
+                 hb_json_text(pool, "name"), hb_json_count(pool, "healthy"),
+                 hb_json_count(pool, "minimum"));
+        else if (hb_json_count(pool, "usable") == 0)
             find(findings, HB_RED,
                  "pool %s has no usable backend: packets for its services are dropped",
                  hb_json_text(pool, "name"));

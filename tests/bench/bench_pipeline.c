@@ -231,7 +231,7 @@ static uint32_t run_burst(struct load *load)
     if (load->by_stage)
         timed_pipeline_run(world->worker, world->generation, burst, HB_BURST);
     else
-        hb_pipeline_run(world->worker, world->generation, burst, HB_BURST);
+        world->worker->run(world->worker, world->generation, burst, HB_BURST);
     return (uint32_t)(rte_rdtsc() - start);
 }
 

@@ -116,7 +116,6 @@ static struct hb_generation *make_generation(const struct world_size *size)
                                            .l2_size = 14,
                                            .family = HB_FAMILY_IPV4,
                                            .forwarding = HB_FORWARDING_IPIP,
-                                           .plain = true,
                                            .port = SINK_PORT,
                                            .inner_max = 1480,
                                            .incarnation = 1,
@@ -124,6 +123,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
         backends[id].size = (uint8_t)write_rewrite(backends[id].bytes, 4, 1);
         backends[id].bytes[IP4_DESTINATION + 3] = (uint8_t)id;
         backends[id].bytes[IP4_DESTINATION + 2] = (uint8_t)(id >> 8);
+        hb_backend_complete(&backends[id]);
     }
     for (uint32_t slot = 0; slot < size->slots; slot++)
         owner[slot] = (uint16_t)(1 + (slot * UINT64_C(2654435761) >> 7) % size->backends);

@@ -307,7 +307,7 @@ void publish(struct rig *rig)
         selective |= rig->service[i].tracking != HB_TRACKING_ALL;
     memcpy(copy->backends, rig->backend, sizeof(copy->backends));
     for (uint32_t id = 0; id < RIG_BACKENDS; id++)
-        copy->backends[id].plain = hb_backend_is_plain(&copy->backends[id]);
+        hb_backend_complete(&copy->backends[id]);
     for (uint32_t i = 0; i < RIG_POOLS; i++) {
         memcpy(copy->owner[i], rig->pool[i].owner, sizeof(copy->owner[i]));
         copy->pools[i] = (struct hb_pool){

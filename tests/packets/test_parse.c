@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "rig.h"
-#include "stages.h"
 
 /* Rows run twice: without a way to the kernel, then with one and in buffers that end with
  * the frame. */
@@ -342,102 +341,6 @@ static void checksum_offload(void **state)
     assert_false(receive(rig, PORT, &out));
 }
 
-/* The shortcut for plain packets and the careful way, on frames of every kind with a few bytes
- * changed at random, cut anywhere, their checksums mostly made right again. */
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint32_t next_random(uint32_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)(random_state >> 16) % below;
-}
-
-static struct frame make_random_frame(void)
-{
-    static const uint16_t fragments[] = {0, 0, 0, 0, DF, DF, 0x8000, MF, 1, DF | 7, 0x1fff};
-    static const uint8_t bytes[] = {0, 1, 2, 0x45, 0x46, 5, 6, 17, 127, 128, 223, 224, 255};
-    struct spec spec = {
-        .family = next_random(3) == 0 ? 6 : 4,
-        .protocol = next_random(3) == 0 ? 17 : 6,
-        .flags = (uint8_t)next_random(64),
-        .tos = (uint8_t)next_random(256),
-        .tags = next_random(8) == 0 ? (uint8_t)(1 + next_random(2)) : 0,
-        .options = next_random(8) == 0 ? (uint8_t)(4 * next_random(11)) : 0,
-        .fragment = fragments[next_random(11)],
-        .source_port = (uint16_t)next_random(65536),
-        .payload = next_random(40),
-    };
-    struct frame frame = build(&spec);
-
-    if (next_random(3) == 0)
-        frame = pad(frame, frame.length + next_random(20));
-    for (uint32_t changes = next_random(4); changes > 0; changes--) {
-        uint8_t value = next_random(2) == 0 ? (uint8_t)next_random(256) : bytes[next_random(13)];
-
-        frame = poke8(frame, ETHERTYPE + next_random(frame.length < 76 ? frame.length - 12 : 64),
-                      value);
-    }
-    if (spec.family == 4 && spec.tags == 0 && spec.options == 0 && next_random(8) != 0)
-        frame = fix4(frame);
-    if (next_random(4) == 0)
-        frame = cut(frame, 14 + next_random(frame.length - 13));
-    return frame;
-}
-
-static void compare_readings(const struct hb_packet *a, const struct hb_packet *b)
-{
-    assert_int_equal(a->mbuf != NULL, b->mbuf != NULL);
-    if (a->mbuf == NULL)
-        return;
-    assert_int_equal(a->fault, b->fault);
-    assert_int_equal(a->flow.source, b->flow.source);
-    assert_int_equal(a->flow.destination, b->flow.destination);
-    assert_int_equal(a->flow.ports, b->flow.ports);
-    assert_int_equal(a->flow.kind, b->flow.kind);
-    assert_int_equal(a->l3_offset, b->l3_offset);
-    if (a->fault != HB_NO_FAULT)
-        return;
-    assert_int_equal(a->inner_length, b->inner_length);
-    assert_int_equal(a->traffic_class, b->traffic_class);
-    assert_int_equal(a->event, b->event);
-    assert_int_equal(a->dont_fragment, b->dont_fragment);
-}
-
-static void two_ways_to_read_agree(void **state)
-{
-    static struct hb_batch batch[2];
-    struct rig *rig = *state;
-    uint32_t sound = 0;
-
-    publish_one_backend(rig, 4);
-    for (uint32_t i = 0; i < 300000; i++) {
-        struct frame frame = make_random_frame();
-        /* Sometimes in two segments, so that not all is at hand. */
-        uint32_t split = next_random(8) == 0 ? 14 + next_random(60) : 0;
-
-        for (uint32_t way = 0; way < 2; way++) {
-            batch[way].worker = rig->worker;
-            batch[way].generation = atomic_load(&rig->head.current)->node[0];
-            batch[way].count = 1;
-            batch[way].packet[0] = (struct hb_packet){
-                .mbuf = make_mbuf(&frame, RTE_PKTMBUF_HEADROOM, split), .service = HB_NO_SERVICE};
-            rig->worker->counters->rx_packets++;
-        }
-        hb_stage_parse(&batch[0]);
-        hb_stage_parse_with_care(&batch[1]);
-        assert_int_equal(batch[0].count, batch[1].count);
-        compare_readings(&batch[0].packet[0], &batch[1].packet[0]);
-        sound += batch[0].count == 1 && batch[0].packet[0].fault == HB_NO_FAULT;
-        for (uint32_t way = 0; way < 2; way++) {
-            if (batch[way].count == 1)
-                hb_drop(&batch[way], &batch[way].packet[0], HB_DROP_NOT_VIP);
-        }
-    }
-    assert_in_range(sound, 60000, 240000);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
@@ -456,7 +359,6 @@ int main(void)
         TEST(frames_of_every_length),
         TEST(packets_in_two_segments),
         TEST(checksum_offload),
-        TEST(two_ways_to_read_agree),
     };
     int failed = rig_open();
 

@@ -19,8 +19,8 @@ struct play {
 };
 
 /* One letter an event: S and F probes that started just now, s and f probes that started 10 s ago,
- * D and U drain and undrain, + and - take over up and down. Time passes before each. Returns how
- * many changed something. */
+ * D, U and X drain, undrain and a drain's deadline, + and - take over up and down. Time passes
+ * before each. Returns how many changed something. */
 static int play(struct play *play, const char *events)
 {
     int changes = 0;
@@ -47,6 +47,9 @@ static int play(struct play *play, const char *events)
             break;
         case 'U':
             event = HB_EVENT_UNDRAIN;
+            break;
+        case 'X':
+            event = HB_EVENT_DEADLINE;
             break;
         case '+':
             event = HB_EVENT_TAKE_OVER_UP;
@@ -110,6 +113,12 @@ static const struct row rows[] = {
     {"a probe knows better than what is taken over", "S-", "up", 1},
     {"the other way round", "F+", "down", 1},
     {"only the first is taken over", "+-", "up", 1},
+    {"a deadline means nothing in service", "SX", "up", 1},
+    {"the deadline of a drain", "SDX", "disabled", 3},
+    {"drained once more: it stays", "SDXD", "disabled", 3},
+    {"failing and recovering while disabled", "SDXFFFSS", "disabled", 3},
+    {"taken back after that", "SDXFFFSSU", "up", 4},
+    {"taken back while it is down", "SDXFFFU", "down", 3},
 };
 
 static void test_sequences(void **state)
@@ -139,7 +148,8 @@ static void test_use_and_new_flows(void **state)
         {"S", HB_BACKEND_ACTIVE, true},        {"F", HB_BACKEND_DOWN, false},
         {"D", HB_BACKEND_DRAINING, false},     {"SD", HB_BACKEND_DRAINING, false},
         {"FD", HB_BACKEND_DOWN, false},        {"SDFFFSS", HB_BACKEND_DRAINING, false},
-        {"SDFFFSSU", HB_BACKEND_ACTIVE, true},
+        {"SDFFFSSU", HB_BACKEND_ACTIVE, true}, {"SDX", HB_BACKEND_DOWN, false},
+        {"FDX", HB_BACKEND_DOWN, false},       {"SDXU", HB_BACKEND_ACTIVE, true},
     };
 
     (void)state;

@@ -206,7 +206,7 @@ static const struct row pool_rows[] = {
 };
 
 #define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
-                  "bounded_load, forwarding, health and backends"
+                  "bounded_load, forwarding, health, failure, slow_start and backends"
 
 static const struct row key_rows[] = {
     {4, "    tablesize: 251", "t:4: pools[0]: unknown key \"tablesize\"; did you mean \"table_size\"?"},

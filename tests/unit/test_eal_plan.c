@@ -167,6 +167,15 @@ static void memory_grows_with_flows_ports_and_workers(void **state)
     assert_in_range(more - one, 15 * 32 - 2, 15 * 32 + 2);
     plan_for("-l 0,1 --vdev net_null0 --vdev=net_null1 -- --flows 1M", &machine);
     assert_true(plan.memory_mb > one);
+    plan_for("-l 0,1 --vdev net_null0 -- --flows 1M --flows6 1M", &machine);
+    assert_true(plan.memory_mb > one + 40 && plan.memory_mb < one + 64);
+    plan_for("-l 0,1 --vdev net_null0 -- --flows 1M --mbufs 1K",
+             &machine); /* the rings hold more */
+    assert_int_equal(plan.memory_mb, one);
+    plan_for("-l 0,1 --vdev net_null0 -- --flows 1M --mbufs 1M", &machine);
+    assert_true(plan.memory_mb > one + 2000);
+    plan_for("-l 0,1 --vdev net_null0 -- --flows 1M --mbufs 1M --mbuf-size 128", &machine);
+    assert_true(plan.memory_mb > one + 500 && plan.memory_mb < one + 700);
     plan_for("-l 0-4 --vdev net_null0 -- --flows 1M", &machine), more = plan.memory_mb;
     assert_true(more > one);
     plan_for("--lcores (0-4)@0 --vdev net_null0 -- --flows 1M", &machine);

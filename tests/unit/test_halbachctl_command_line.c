@@ -125,9 +125,9 @@ static void test_help_comes_from_the_rows(void **state)
     } rows[] = {
         {"--help", "config check    check a configuration file"},
         {"help", "Exit status: 0, 1 (failed), 2 (wrong usage)."},
-        {"help drain", "Example: halbachctl drain web3 --wait"},
+        {"help drain", "Example: halbachctl drain web3 --deadline 10m --wait"},
         {"help config check", "halbachctl config check FILE"},
-        {"drain --help", "--wait          wait until its last flow has ended"},
+        {"drain --help", "  wait until its last flow has ended"},
         {"stats -h", "halbachctl stats [--watch [SECONDS]]"},
         {"--version", "halbachctl " HB_VERSION "\n"},
     };

@@ -20,7 +20,7 @@ static struct hb_options options;
 /* Splits and parses "a b c". The words live until the next call. */
 static int parse(const char *line, struct hb_command_line *split)
 {
-    static char *argv[32], words[1024];
+    static char *argv[64], words[1024];
     char *rest = words;
     int argc = 0, error;
 
@@ -70,7 +70,7 @@ static void every_option_is_read(void **state)
               "--flows 16M --idle-sleep 50 --kernel-interface 2=tap0 --punt 1=hb0 --timeout-udp "
               "500ms "
               "--timeout-tcp-established 2h --timeout-tcp-syn 5s --timeout-tcp-fin 1m "
-              "--timeout-tcp-rst=2s",
+              "--timeout-tcp-rst=2s --flows6 4M --mbufs 1000K --mbuf-size 256",
               &split),
         0);
     assert_int_equal(split.eal_count, 4);
@@ -80,6 +80,9 @@ static void every_option_is_read(void **state)
     assert_int_equal(options.interfaces, 2);
     assert_string_equal(options.interface[1], "eth1");
     assert_int_equal(options.flows, 16 << 20);
+    assert_int_equal(options.flows6, 4 << 20);
+    assert_int_equal(options.mbufs, 1000 * 1024);
+    assert_int_equal(options.mbuf_size, 256);
     assert_int_equal(options.idle_sleep_us, 50);
     assert_null(options.kernel_interface[0]);
     assert_string_equal(options.kernel_interface[2], "tap0");
@@ -166,6 +169,11 @@ static void numbers_are_checked_to_the_end(void **state)
         snprintf(line, sizeof(line), "--timeout-udp %s", bad_times[i]);
         expect_problem(line, "--timeout-udp");
     }
+    expect_problem("--flows6 0", "--flows6");
+    expect_problem("--flows 1K --flows6 2K", "more than --flows 1024");
+    expect_problem("--mbufs 65M", "64M");
+    expect_problem("--mbuf-size 127", "128 to 16384");
+    expect_problem("--mbuf-size 2K", "128 to 16384");
     assert_int_equal(parse("--flows 4096M --timeout-udp 2147483647ms", &split), 0);
     assert_int_equal(options.flows, UINT64_C(1) << 32);
     assert_int_equal(options.timeouts.udp_ms, INT32_MAX);
@@ -174,9 +182,9 @@ static void numbers_are_checked_to_the_end(void **state)
 
 static void help_names_every_option(void **state)
 {
-    static const char *const names[] = {"--interface",   "--socket",           "--flows",
-                                        "--idle-sleep",  "--kernel-interface", "--punt",
-                                        "--timeout-udp", "--version"};
+    static const char *const names[] = {
+        "--interface", "--socket", "--flows",     "--idle-sleep",  "--kernel-interface", "--punt",
+        "--flows6",    "--mbufs",  "--mbuf-size", "--timeout-udp", "--version"};
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);

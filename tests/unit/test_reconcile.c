@@ -164,8 +164,9 @@ static void test_weight_zero(void **state)
         assert_int_equal(plan.backends[1].use, HB_BACKEND_ACTIVE);
         if (weight == 1)
             assert_int_equal(slots_of(model, "web", "198.51.100.1"), 251);
-        else
-            assert_int_equal(plan.pools[0].table, HB_POOL_NO_TABLE);
+        else /* closed, with a table for the old flows */
+            assert_int_equal(plan.pools[0].flags, HB_POOL_CLOSED);
+        assert_int_equal(model->pools[0].usable, weight);
     }
     hb_plan_clear(&plan);
 }
@@ -346,6 +347,240 @@ static void test_ideal_by_hand(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_model, close_model)
 
+/* BL-68 (d): a pool whose members all drain is closed and keeps its table, so that flows without an
+ * entry find their backend; BL-92: taken back, it has the old table, to the digest. */
+static void test_all_draining(void **state)
+{
+    struct hb_model *model = working(state, 3);
+    struct hb_plan plan = {0};
+    uint8_t owners[HB_DIGEST_SIZE];
+
+    reconcile(model, &plan);
+    memcpy(owners, model->pools[0].owners, sizeof(owners));
+    drain(model, "198.51.100.1", true);
+    reconcile(model, &plan);
+    assert_int_equal(plan.pools[0].flags, 0);
+    drain(model, "198.51.100.2", true);
+    drain(model, "198.51.100.3", true);
+    reconcile(model, &plan);
+    assert_int_equal(plan.pools[0].flags, HB_POOL_CLOSED);
+    assert_int_equal(plan.pools[0].table, 0);
+    assert_memory_equal(model->pools[0].owners, owners, sizeof(owners));
+    assert_int_equal(model->pools[0].usable, 0);
+    assert_int_equal(record_of(&plan, 1)->use, HB_BACKEND_DRAINING);
+
+    /* One of them fails: its slots go to the others, nobody gets a dead one. */
+    probe(model, "web", "198.51.100.2", false);
+    probe(model, "web", "198.51.100.2", false);
+    reconcile(model, &plan);
+    assert_int_equal(slots_of(model, "web", "198.51.100.2"), 0);
+    /* The deadline of another one passes: it gets nothing at all. */
+    hb_backend_state_apply(&backend_at(model, "web", "198.51.100.1")->state, HB_EVENT_DEADLINE, 2,
+                           2, NOW_MS, NOW_MS);
+    reconcile(model, &plan);
+    assert_int_equal(slots_of(model, "web", "198.51.100.3"), 251);
+    assert_int_equal(record_of(&plan, 1)->use, HB_BACKEND_DOWN);
+    /* And when none is left that works, there is no table. */
+    probe(model, "web", "198.51.100.3", false);
+    probe(model, "web", "198.51.100.3", false);
+    reconcile(model, &plan);
+    assert_int_equal(plan.pools[0].table, HB_POOL_NO_TABLE);
+    assert_int_equal(plan.pools[0].flags, 0);
+
+    for (int b = 1; b <= 3; b++) {
+        char address[16] = "198.51.100.0";
+
+        address[11] = (char)('0' + b);
+        drain(model, address, false);
+        probe(model, "web", address, true);
+        probe(model, "web", address, true);
+    }
+    reconcile(model, &plan);
+    assert_int_equal(plan.pools[0].flags, 0);
+    assert_memory_equal(model->pools[0].owners, owners, sizeof(owners));
+    hb_plan_clear(&plan);
+}
+
+/* BL-68 "open": below half of the backends all are used that no operator took out, and their
+ * records say so; a flow that was set up on a failed one is not selected anew with each packet. */
+static void test_panic(void **state)
+{
+    struct hb_model *model = *state;
+    struct hb_config *config = make_web(4);
+    struct hb_plan plan = {0};
+
+    config->pools[0].failure.panic = HB_PANIC_ONE / 2;
+    apply(model, config);
+    resolve_all(model);
+    reconcile(model, &plan);
+    assert_int_equal(plan.pools[0].table, HB_POOL_NO_TABLE); /* nothing was probed yet */
+    all_up(model);
+    drain(model, "198.51.100.4", true);
+    for (int times = 0; times < 2; times++) {
+        probe(model, "web", "198.51.100.1", false);
+        probe(model, "web", "198.51.100.2", false);
+    }
+    reconcile(model, &plan);
+    assert_int_equal(model->pools[0].mode, HB_POOL_MODE_PANIC);
+    assert_in_range(slots_of(model, "web", "198.51.100.1"), 80, 87);
+    assert_int_equal(record_of(&plan, 1)->use, HB_BACKEND_ACTIVE);
+    assert_int_equal(slots_of(model, "web", "198.51.100.4"), 0);
+    probe(model, "web", "198.51.100.1", true);
+    probe(model, "web", "198.51.100.1", true);
+    reconcile(model, &plan);
+    assert_int_equal(model->pools[0].mode, HB_POOL_MODE_NORMAL);
+    assert_int_equal(record_of(&plan, 2)->use, HB_BACKEND_DOWN);
+    assert_int_equal(slots_of(model, "web", "198.51.100.2"), 0);
+    hb_plan_clear(&plan);
+}
+
+/* The backups serve when too few own ones do, and keep their flows when these are back. */
+static void test_backups(void **state)
+{
+    struct hb_model *model = *state;
+    struct hb_config *config = make_web(2);
+    struct hb_plan plan = {0};
+
+    config->pools[0].failure = (struct hb_failure_config){2, HB_BELOW_BACKUP, 0, "spare"};
+    add_backend(config, "web", "198.51.100.9", 1)->backup = true;
+    apply(model, config);
+    resolve_all(model);
+    all_up(model);
+    reconcile(model, &plan);
+    assert_int_equal(slots_of(model, "web", "198.51.100.9"), 0);
+    assert_int_equal(model->pools[0].usable, 2);
+    probe(model, "web", "198.51.100.1", false);
+    probe(model, "web", "198.51.100.1", false);
+    reconcile(model, &plan);
+    assert_int_equal(model->pools[0].mode, HB_POOL_MODE_BACKUP);
+    assert_int_equal(slots_of(model, "web", "198.51.100.9"), 251);
+    assert_int_equal(record_of(&plan, 2)->use, HB_BACKEND_ACTIVE); /* its old flows stay */
+    /* A backup that has failed is no help: what is left serves. */
+    probe(model, "web", "198.51.100.9", false);
+    probe(model, "web", "198.51.100.9", false);
+    reconcile(model, &plan);
+    assert_int_equal(slots_of(model, "web", "198.51.100.2"), 251);
+    probe(model, "web", "198.51.100.1", true);
+    probe(model, "web", "198.51.100.1", true);
+    reconcile(model, &plan);
+    assert_int_equal(model->pools[0].mode, HB_POOL_MODE_NORMAL);
+    hb_plan_clear(&plan);
+}
+
+/* BL-71: 10 backends, an eleventh joins with a ramp of a minute; second by second. */
+static void test_slow_start(void **state)
+{
+    struct hb_model *model = working(state, 10);
+    struct hb_config *config = make_web(11);
+    uint32_t share = 0, moved = 0, in_the_end;
+    struct hb_plan plan = {0};
+    uint8_t before[HB_DIGEST_SIZE];
+
+    model->pools[0].table_size = 65537;
+    reconcile(model, &plan);
+    memcpy(before, model->pools[0].owners, sizeof(before));
+    config->pools[0].table_size = 65537;
+    config->pools[0].slow_start_ms = 60000;
+    apply(model, config);
+    resolve_all(model);
+    model->now_ms = NOW_MS;
+    reconcile(model, &plan); /* the old ones are in no ramp by the new key */
+    assert_memory_equal(model->pools[0].owners, before, sizeof(before));
+    probe(model, "web", "198.51.100.11", true);
+    for (uint32_t second = 0; second <= 60; second++) {
+        uint32_t now;
+
+        model->now_ms = NOW_MS + 1000 * second;
+        reconcile(model, &plan);
+        now = slots_of(model, "web", "198.51.100.11");
+        assert_true(now > share); /* from the first second on */
+        assert_int_equal(model->pools[0].changed, true);
+        moved += model->pools[0].change.moved;
+        share = now;
+        in_the_end = backend_at(model, "web", "198.51.100.11")->slots_to_come;
+        assert_in_range(in_the_end, 65537 / 11 - 60, 65537 / 11 + 60);
+    }
+    assert_int_equal(share, in_the_end);
+    assert_true(moved <= 2 * share);
+    assert_int_equal(backend_at(model, "web", "198.51.100.11")->ramp_since_ms, 0);
+    assert_int_equal(hb_model_next_ms(model, model->now_ms), UINT64_MAX);
+    hb_plan_clear(&plan);
+    memcpy(before, model->pools[0].owners, sizeof(before));
+    /* To the digest the table of a pool that never had a ramp. */
+    model->pools[0].slow_start_ms = 0;
+    drain(model, "198.51.100.11", true);
+    reconcile(model, &plan);
+    drain(model, "198.51.100.11", false);
+    reconcile(model, &plan);
+    assert_memory_equal(model->pools[0].owners, before, sizeof(before));
+    hb_plan_clear(&plan);
+}
+
+/* BL-71: it fails in the middle, and comes back: the ramp begins anew. Who comes where nobody else
+ * serves has all at once. */
+static void test_slow_start_is_broken_off(void **state)
+{
+    struct hb_model *model = *state;
+    struct hb_config *config = make_web(2);
+    struct hb_plan plan = {0};
+
+    config->pools[0].slow_start_ms = 10000;
+    apply(model, config);
+    resolve_all(model);
+    model->now_ms = NOW_MS;
+    all_up(model);
+    reconcile(model, &plan);
+    assert_in_range(slots_of(model, "web", "198.51.100.2"), 120, 130); /* they came together */
+    probe(model, "web", "198.51.100.2", false);
+    probe(model, "web", "198.51.100.2", false);
+    reconcile(model, &plan);
+    probe(model, "web", "198.51.100.2", true);
+    probe(model, "web", "198.51.100.2", true);
+    reconcile(model, &plan);
+    assert_in_range(slots_of(model, "web", "198.51.100.2"), 1, 30);
+    assert_int_equal(hb_model_next_ms(model, NOW_MS), NOW_MS + 1000);
+    model->now_ms = NOW_MS + 5000;
+    reconcile(model, &plan);
+    assert_in_range(slots_of(model, "web", "198.51.100.2"), 50, 90);
+    /* The other one fails: nobody is left to take a share from. */
+    probe(model, "web", "198.51.100.1", false);
+    probe(model, "web", "198.51.100.1", false);
+    reconcile(model, &plan);
+    assert_int_equal(slots_of(model, "web", "198.51.100.2"), 251);
+    hb_plan_clear(&plan);
+}
+
+/* BL-64: whatever weights an operator gave in between, the table is that of the weights. */
+static void test_weights_of_operators(void **state)
+{
+    static const uint32_t steps[][3] = {{100, 100, 100}, {100, 100, 1}, {50, 50, 1}, {3, 7, 0}};
+    struct hb_model *model = working(state, 3);
+    struct hb_plan plan = {0};
+
+    for (size_t s = 0; s < sizeof(steps) / sizeof(*steps); s++) {
+        struct hb_model *fresh = hb_model_new();
+        struct hb_config *config = make_web(3);
+
+        for (uint32_t b = 0; b < 3; b++) {
+            hb_backend_set_weight(model->pools[0].backends[b], true, steps[s][b]);
+            config->pools[0].backends[b].weight = steps[s][b];
+        }
+        reconcile(model, &plan);
+        apply(fresh, config);
+        resolve_all(fresh);
+        all_up(fresh);
+        reconcile(fresh, &plan);
+        assert_memory_equal(model->pools[0].owners, fresh->pools[0].owners, HB_DIGEST_SIZE);
+        hb_model_free(fresh);
+    }
+    apply(model, make_web(3)); /* a reload leaves them alone */
+    assert_int_equal(model->pools[0].backends[1]->weight, 7);
+    assert_int_equal(model->pools[0].backends[1]->configured_weight, 1);
+    hb_backend_set_weight(model->pools[0].backends[1], false, 0);
+    assert_int_equal(model->pools[0].backends[1]->weight, 1);
+    hb_plan_clear(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +597,12 @@ int main(void)
         CASE(test_leaving_members_do_not_outlast_the_verdict),
         CASE(test_a_leaving_member_can_return),
         cmocka_unit_test(test_ideal_by_hand),
+        cmocka_unit_test_setup_teardown(test_all_draining, open_model, close_model),
+        cmocka_unit_test_setup_teardown(test_panic, open_model, close_model),
+        cmocka_unit_test_setup_teardown(test_backups, open_model, close_model),
+        cmocka_unit_test_setup_teardown(test_slow_start, open_model, close_model),
+        cmocka_unit_test_setup_teardown(test_slow_start_is_broken_off, open_model, close_model),
+        cmocka_unit_test_setup_teardown(test_weights_of_operators, open_model, close_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,13 +47,23 @@ static struct hb_state_backend backends[] = {
      .pool = "w \"eb\"",
      .health = HB_BACKEND_FAILED,
      .draining = true,
-     .drain_since_unix = 1790000000},
+     .drain_since_unix = 1790000000,
+     .drain = {.deadline_unix_ms = 1790000600123,
+               .at_deadline = HB_AT_DEADLINE_RESET,
+               .flows_at_start = 40,
+               .forced = 3,
+               .overdue = true},
+     .disabled = true,
+     .reset = true,
+     .weight_is_set = true,
+     .weight = 65535,
+     .ramp_since_unix_ms = 1789999999},
 };
 static struct hb_state_service services[] = {
     {.id = 0, .incarnation = 1, .protocol = HB_PROTOCOL_TCP, .port = 65535},
     {.id = 4095, .incarnation = 2},
 };
-static struct hb_state sample = {UINT64_C(1) << 40, backends, 3, services, 2};
+static struct hb_state sample = {UINT64_C(1) << 40, backends, 3, services, 2, true, 1790000001};
 
 static void fill_sample(void)
 {

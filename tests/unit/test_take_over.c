@@ -7,7 +7,7 @@
 
 #include "take_over.h"
 
-#define NOW_UNIX 1790000000
+#define NOW_UNIX UINT64_C(1790000000)
 
 static const struct hb_held_tables nothing_held = {0};
 
@@ -105,6 +105,117 @@ static void test_the_state_file_decides_about_drains(void **state)
     after = restart(blob, &known, make_web(4));
     assert_false(backend_at(after, "web", "198.51.100.2")->state.draining);
     assert_int_equal(backend_at(after, "web", "198.51.100.2")->state.health, HB_BACKEND_UP);
+    free(blob);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+/* BL-92: a restart does not restart the clock of a drain; what was forced stays told. */
+static void test_the_clock_of_a_drain_goes_on(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_model_backend *backend = backend_at(before, "web", "198.51.100.2");
+    struct hb_state known;
+
+    (void)state;
+    backend->drain = (struct hb_drain){.deadline_unix_ms = NOW_UNIX * 1000 + 30123,
+                                       .at_deadline = HB_AT_DEADLINE_RESET,
+                                       .flows_at_start = 9};
+    hb_backend_set_weight(backend, true, 12);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    after = restart(NULL, &known, make_web(4));
+    hb_model_set_clock(after, 5000, NOW_UNIX * 1000 + 20000);
+    backend = backend_at(after, "web", "198.51.100.2");
+    assert_int_equal(backend->weight, 12);
+    assert_int_equal(backend->drain.deadline_ms, 15123);
+    assert_int_equal(hb_model_next_ms(after, 5000), 15123);
+    assert_false(hb_backend_deadline(backend, 4, 15122));
+    assert_true(hb_backend_deadline(backend, 4, 15123));
+    assert_int_equal(hb_backend_use_of(&backend->state), HB_BACKEND_RESET);
+    assert_false(hb_backend_deadline(backend, 4, 15124));
+    hb_state_clear(&known);
+
+    /* And once more, after the deadline. */
+    hb_state_of_model(after, 8, NOW_MS, NOW_UNIX, &known);
+    hb_model_free(after);
+    after = restart(NULL, &known, make_web(4));
+    backend = backend_at(after, "web", "198.51.100.2");
+    assert_string_equal(hb_backend_state_name(&backend->state), "disabled");
+    assert_int_equal(hb_backend_use_of(&backend->state), HB_BACKEND_RESET);
+    assert_int_equal(backend->drain.forced, 4);
+    assert_int_equal(hb_model_next_ms(after, UINT64_MAX / 2), UINT64_MAX);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+/* BL-71: a slow start goes on where it was; those that have done it begin none. */
+static void test_a_slow_start_goes_on(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(4);
+    struct hb_state known;
+
+    (void)state;
+    before->pools[0].slow_start_ms = 60000;
+    probe(before, "web", "198.51.100.4", true);
+    backend_at(before, "web", "198.51.100.1")->ramp_since_ms = NOW_MS - 20000;
+    backend_at(before, "web", "198.51.100.1")->ramp_since_unix_ms = NOW_UNIX * 1000 - 20000;
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    config->pools[0].slow_start_ms = 60000;
+    after = restart(NULL, &known, config);
+    resolve_all(after);
+    hb_model_set_clock(after, NOW_MS, NOW_UNIX * 1000);
+    after->now_ms = NOW_MS;
+    reconcile(after, &past);
+    assert_int_equal(backend_at(after, "web", "198.51.100.1")->ramp_since_ms, NOW_MS - 20000);
+    assert_int_equal(backend_at(after, "web", "198.51.100.4")->ramp_since_ms, 0);
+    assert_true(slots_of(after, "web", "198.51.100.1") < 125 * 22 / 60);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+/* A pool in panic has members that are down and serve: a restart takes them neither for working
+ * ones nor out of the table. */
+static void test_panic_outlives_a_restart(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(4);
+    uint8_t content[HB_DIGEST_SIZE];
+    struct hb_state known;
+    void *blob;
+    size_t size;
+
+    (void)state;
+    before->pools[0].failure.below = HB_BELOW_ALL;
+    for (int times = 0; times < 2; times++) {
+        for (int b = 1; b <= 4; b++) {
+            char address[16] = "198.51.100.0";
+
+            address[11] = (char)('0' + b);
+            probe(before, "web", address, false);
+        }
+    }
+    reconcile(before, &past);
+    assert_int_equal(before->pools[0].mode, HB_POOL_MODE_PANIC);
+    memcpy(content, past.content, sizeof(content));
+    hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    config->pools[0].failure.below = HB_BELOW_ALL;
+    after = restart(blob, &known, config);
+    hb_take_over_tables(after, blob);
+    reconcile(after, &past);
+    assert_int_equal(backend_at(after, "web", "198.51.100.1")->state.health, HB_BACKEND_FAILED);
+    assert_int_equal(after->pools[0].mode, HB_POOL_MODE_PANIC);
+    assert_memory_equal(past.content, content, sizeof(content));
     free(blob);
     hb_state_clear(&known);
     hb_plan_clear(&past);
@@ -225,6 +336,9 @@ int main(void)
         cmocka_unit_test(test_changed_while_away),
         cmocka_unit_test(test_a_dataplane_that_comes_late),
         cmocka_unit_test(test_short_blobs),
+        cmocka_unit_test(test_the_clock_of_a_drain_goes_on),
+        cmocka_unit_test(test_a_slow_start_goes_on),
+        cmocka_unit_test(test_panic_outlives_a_restart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
