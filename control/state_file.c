@@ -303,7 +303,8 @@ int hb_state_load(const char *path, struct hb_state *state)
     if (wrong == NULL)
         return 0;
     hb_state_clear(state);
-    hb_whole_file_set_aside(path, wrong, "control starts without it (drains, weights and maintenance are forgotten)");
+    hb_whole_file_set_aside(
+        path, wrong, "control starts without it (drains, weights and maintenance are forgotten)");
     return -EBADMSG;
 }
 
