@@ -44,8 +44,11 @@ static bool parse_flow(struct hb_api_call *call, struct hb_flow_key *flow)
         flow->protocol = HB_PROTOCOL_TCP;
     } else if (strcmp(protocol, "udp") == 0) {
         flow->protocol = HB_PROTOCOL_UDP;
+    } else if (strcmp(protocol, "sctp") == 0) {
+        flow->protocol = HB_PROTOCOL_SCTP;
     } else {
-        hb_api_refuse(call, 400, "argument 'protocol' is \"%s\"; expected tcp or udp", protocol);
+        hb_api_refuse(call, 400, "argument 'protocol' is \"%s\"; expected tcp, udp or sctp",
+                      protocol);
         return false;
     }
     if (client.family != vip.family) {

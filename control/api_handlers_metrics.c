@@ -93,6 +93,8 @@ static const struct {
     COUNTER(icmp_elsewhere, "icmp_by_table", "Of those, about flows without an entry here."),
     COUNTER(fragments, "fragments", "Fragments forwarded."),
     COUNTER(drain_resets, "drain_resets", "Flows ended by a reset at a drain's deadline."),
+    COUNTER(quic_routed, "quic_routed", "Packets whose connection id named their backend."),
+    COUNTER(quic_unroutable, "quic_unroutable", "Short headers whose id did not."),
     COUNTER(kernel_packets, "kernel_sent_packets", "Packets that the kernel sent by a punt port."),
     COUNTER(kernel_losses, "kernel_lost_packets",
             "Packets of the kernel that a port did not take."),
@@ -215,13 +217,26 @@ static void add_pools(FILE *to, const struct hb_model *model)
     }
 }
 
-enum { SERVICE_PACKETS, SERVICE_BYTES, SERVICE_FLOWS, SERVICE_DROPS, SERVICE_USABLE, SERVICE_ALL };
+enum {
+    SERVICE_PACKETS,
+    SERVICE_BYTES,
+    SERVICE_FLOWS,
+    SERVICE_DROPS,
+    SERVICE_DENIED,
+    SERVICE_LIMITED,
+    SERVICE_USABLE,
+    SERVICE_ALL
+};
 
 static const struct family service_families[SERVICE_ALL] = {
     {"halbach_service_packets_total", "Packets forwarded for the service.", HB_METRIC_COUNTER},
     {"halbach_service_bytes_total", "Bytes of those, without tunnel headers.", HB_METRIC_COUNTER},
     {"halbach_service_new_flows_total", "Flows that began.", HB_METRIC_COUNTER},
     {"halbach_service_dropped_packets_total", "Packets for the service that were dropped.",
+     HB_METRIC_COUNTER},
+    {"halbach_service_denied_packets_total", "Of the drops: by its list of sources.",
+     HB_METRIC_COUNTER},
+    {"halbach_service_limited_packets_total", "Of the drops: by its limits on flows.",
      HB_METRIC_COUNTER},
     {"halbach_service_usable_backends", "Backends that take its new flows.", HB_METRIC_GAUGE},
 };
@@ -230,8 +245,12 @@ static uint64_t service_value(struct hb_control *control, struct hb_model_servic
                               int family)
 {
     struct hb_counts counts = hb_control_service_counts(control, service);
-    const uint64_t values[SERVICE_ALL] = {counts.packets, counts.bytes, counts.new_flows,
+    const uint64_t values[SERVICE_ALL] = {counts.packets,
+                                          counts.bytes,
+                                          counts.new_flows,
                                           counts.drops,
+                                          counts.denied,
+                                          counts.limited,
                                           control->model->pools[service->pool].usable};
 
     return values[family];
@@ -247,14 +266,14 @@ static void add_services(FILE *to, struct hb_control *control)
         hb_metric_begin(to, family->name, family->type, family->help);
         for (uint32_t s = 0; s < model->services_count; s++) {
             struct hb_model_service *service = &model->services[s];
-            char vip[HB_ADDRESS_TEXT], port[8];
-            const struct hb_label labels[] = {{"service", service->name},
-                                              {"vip", hb_address_print(&service->vip, vip)},
-                                              {"protocol", hb_protocol_name(service->protocol)},
-                                              {"port", port},
-                                              {NULL, NULL}};
+            char vip[HB_ADDRESS_TEXT], ports[HB_PORTS_TEXT];
+            const struct hb_label labels[] = {
+                {"service", service->name},
+                {"vip", hb_vip_print(&service->vip, service->prefix_length, vip)},
+                {"protocol", hb_protocol_name(service->protocol)},
+                {"port", hb_ports_print(service->port, service->port_last, ports)},
+                {NULL, NULL}};
 
-            snprintf(port, sizeof(port), "%u", service->port);
             hb_metric_add(to, family->name, labels, service_value(control, service, f));
         }
     }

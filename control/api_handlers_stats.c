@@ -41,6 +41,8 @@ static const struct {
     FIELD(drain_resets),
     FIELD(kernel_packets),
     FIELD(kernel_losses),
+    FIELD(quic_routed),
+    FIELD(quic_unroutable),
 #undef FIELD
 };
 

@@ -193,28 +193,56 @@ void hb_api_get_status(struct hb_api_call *call)
 
 /* --- services --- */
 
-void hb_api_get_services(struct hb_api_call *call)
+/* What it says beside VIP, protocol, ports and pool; null where it says nothing. */
+static void describe_rules(json_t *object, const struct hb_service_rules *rules)
+{
+    static const char *const affinities[HB_AFFINITIES] = {"flow", "source", "source_port"};
+
+    json_object_set_new(object, "affinity", json_string(affinities[rules->affinity]));
+    json_object_set_new(object, "affinity_prefix",
+                        rules->affinity != HB_AFFINITY_FLOW ? json_integer(rules->affinity_prefix)
+                                                            : json_null());
+    json_object_set_new(object, "source_prefixes",
+                        json_integer(rules->sources ? rules->sources->count : 0));
+    json_object_set_new(object, "new_flows_limit",
+                        rules->new_flows ? json_integer(rules->new_flows) : json_null());
+    json_object_set_new(object, "flows_limit",
+                        rules->flows ? json_integer(rules->flows) : json_null());
+    json_object_set_new(object, "quic_configurations", json_integer(rules->quic_count));
+}
+
+static json_t *describe_service(struct hb_control *control, struct hb_model_service *service)
 {
     static const char *const tracking_names[HB_TRACKINGS] = {"all", "changed", "off"};
+    const struct hb_model_pool *pool = &control->model->pools[service->pool];
+    struct hb_counts counts = hb_control_service_counts(control, service);
+    char vip[HB_ADDRESS_TEXT], ports[HB_PORTS_TEXT];
+    json_t *object =
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+                  "name", service->name, "tracking", tracking_names[service->tracking], "vip",
+                  hb_vip_print(&service->vip, service->prefix_length, vip), "protocol",
+                  hb_protocol_name(service->protocol), "port", service->port, "ports",
+                  hb_ports_print(service->port, service->port_last, ports), "pool", pool->name,
+                  "usable", pool->usable, "total", pool->backends_count, "packets",
+                  hb_json_count(counts.packets), "bytes", hb_json_count(counts.bytes), "new_flows",
+                  hb_json_count(counts.new_flows), "drops", hb_json_count(counts.drops), "denied",
+                  hb_json_count(counts.denied), "limited", hb_json_count(counts.limited));
+
+    describe_rules(object, &service->rules);
+    json_object_set_new(object, "flows",
+                        service->rules.flows
+                            ? hb_json_count(hb_control_service_flows(control, service->id))
+                            : json_null());
+    return object;
+}
+
+void hb_api_get_services(struct hb_api_call *call)
+{
     const struct hb_model *model = call->control->model;
     json_t *services = json_array();
 
-    for (uint32_t s = 0; s < model->services_count; s++) {
-        struct hb_model_service *service = &model->services[s];
-        const struct hb_model_pool *pool = &model->pools[service->pool];
-        struct hb_counts counts = hb_control_service_counts(call->control, service);
-
-        json_array_append_new(
-            services,
-            json_pack("{s:s, s:s, s:o, s:s, s:i, s:s, s:i, s:i, s:o, s:o, s:o, s:o}", "name",
-                      service->name, "tracking", tracking_names[service->tracking], "vip",
-                      hb_json_address(&service->vip), "protocol",
-                      hb_protocol_name(service->protocol), "port", service->port, "pool",
-                      pool->name, "usable", pool->usable, "total", pool->backends_count, "packets",
-                      hb_json_count(counts.packets), "bytes", hb_json_count(counts.bytes),
-                      "new_flows", hb_json_count(counts.new_flows), "drops",
-                      hb_json_count(counts.drops)));
-    }
+    for (uint32_t s = 0; s < model->services_count; s++)
+        json_array_append_new(services, describe_service(call->control, &model->services[s]));
     hb_api_answer(call, 200, json_pack("{s:o}", "services", services));
 }
 

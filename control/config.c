@@ -43,6 +43,10 @@ void hb_config_free(struct hb_config *config)
     for (uint32_t i = 0; i < config->pools_count; i++)
         free(config->pools[i].backends);
     free(config->pools);
+    for (uint32_t i = 0; i < config->services_count; i++) {
+        hb_service_rules_clear(&config->services[i].rules);
+        free(config->services[i].quic);
+    }
     free(config->services);
     free(config->file);
     free(config);

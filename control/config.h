@@ -22,6 +22,7 @@
 #include "halbach/types.h"
 #include "hashing/table_builder.h"
 #include "health/check_config.h"
+#include "service_rules.h"
 
 #define HB_BUCKET_NONE UINT32_MAX /* a backend without the key "bucket" */
 
@@ -58,7 +59,9 @@ struct hb_backend_config {
     uint32_t weight;         /* 0 to 65,535; default 1; 0: no new flows */
     uint32_t bucket;         /* jump only, and then 0 to n - 1, each once; else HB_BUCKET_NONE */
     char zone[HB_NAME_SIZE]; /* where it stands; empty: not said */
-    bool backup;             /* it is a backend of the pool's backup pool */
+    uint8_t server_id[15];   /* of QUIC connection ids; the rest is zero */
+    uint8_t server_id_length; /* 0: none */
+    bool backup;              /* it is a backend of the pool's backup pool */
     int line;
 };
 
@@ -78,14 +81,29 @@ struct hb_pool_config {
     int line;
 };
 
+/* A configuration of QUIC connection ids as it stands in the file; rules.quic is what is made of
+ * it.
+ */
+struct hb_quic_entry {
+    uint8_t id;
+    uint8_t nonce; /* bytes */
+    bool encrypted;
+    uint8_t key[16];
+    int line;
+};
+
 struct hb_service_config {
     char name[HB_NAME_SIZE];
-    struct hb_address vip;
-    uint8_t protocol; /* enum hb_protocol */
-    uint16_t port;
-    uint32_t pool;    /* index */
-    uint8_t tracking; /* enum hb_tracking */
+    struct hb_address vip; /* bits behind the prefix are zero */
+    uint8_t prefix_length;
+    uint8_t protocol;         /* enum hb_protocol */
+    uint16_t port, port_last; /* 0 and 65535: any */
+    uint32_t pool;            /* index */
+    uint8_t tracking;         /* enum hb_tracking */
+    struct hb_service_rules rules;
     uint16_t mss_max; /* 0: SYNs stay as they are */
+    struct hb_quic_entry *quic;
+    uint32_t quic_count;
     int line;
 };
 

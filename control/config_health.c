@@ -400,12 +400,21 @@ static void check_port(const struct rule *rule)
         hb_config_complain(rule->reader, rule->pool->line, path,
                            "no service uses this pool, so there is no port to check; add "
                            "\"port\" here or a service");
+    else if (rule->service < HB_CONFIG_UNKNOWN_SERVICE &&
+             config->services[rule->service].port == 0 &&
+             hb_config_is_good(rule->reader, &config->services[rule->service].port))
+        hb_config_complain(rule->reader, rule->pool->line, path,
+                           "the first service of this pool takes any port, so there is no port "
+                           "to check; add \"port\" here");
     else if (rule->service < HB_CONFIG_UNKNOWN_SERVICE && health->type != HB_HEALTH_UDP &&
-             config->services[rule->service].protocol == HB_PROTOCOL_UDP)
+             config->services[rule->service].protocol != HB_PROTOCOL_TCP &&
+             config->services[rule->service].protocol != 0)
         hb_config_warn(rule->reader, rule->pool->line, path,
                        "TCP port %u is checked because the first service of this pool is there, "
-                       "but that service is UDP; set \"port\" if nothing accepts TCP on it",
-                       config->services[rule->service].port);
+                       "but that service is %s; set \"port\" if nothing accepts TCP on it",
+                       config->services[rule->service].port,
+                       config->services[rule->service].protocol == HB_PROTOCOL_UDP ? "UDP"
+                                                                                   : "SCTP");
 }
 
 static bool is_vip_of_pool(const struct rule *rule)

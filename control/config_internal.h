@@ -13,6 +13,9 @@
  *     config_icmp.c     keys and rules about ICMP and MSS
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
  *     config_health.c   rows, values and rules of health checks
+ *     config_services.c values and rules of services: prefixes, ranges, sources, limits
+ *     config_vips.c     VIPs that are something else too
+ *     config_quic.c     the same for QUIC connection ids
  *     config_policy.c   keys and rules for what happens when backends fail, come up, or all rest
  *
  * A step goes on after a complaint as far as it makes sense, so that a person sees all of them at
@@ -110,6 +113,7 @@ enum hb_config_type {
     HB_CONFIG_MAC,       /* six bytes, 02:00:00:00:00:01 */
     HB_CONFIG_REFERENCE, /* a name, looked up by a rule */
     HB_CONFIG_OWN,       /* read by the row's own function */
+    HB_CONFIG_CUSTOM,    /* by a function of its own */
     HB_CONFIG_MAPPING,
     HB_CONFIG_LIST, /* of mappings */
 };
@@ -124,9 +128,10 @@ struct hb_config_choice {
 struct hb_config_schema;
 struct hb_config_key;
 
-/* Reads a scalar into its field; false after a complaint. */
+/* Reads a node: HB_CONFIG_OWN a scalar into its field, HB_CONFIG_CUSTOM any node into the object
+ * around the field. False after a complaint. */
 typedef bool (*hb_config_read_own)(struct hb_config_reader *reader, const struct hb_config_key *key,
-                                   const yaml_node_t *node, const char *path, void *field);
+                                   const yaml_node_t *node, const char *path, void *to);
 
 /* One key of the file. */
 struct hb_config_key {
@@ -136,7 +141,7 @@ struct hb_config_key {
     /* Anything else that an accepted value must hold; complains and returns false when it does not.
      */
     bool (*check)(struct hb_config_reader *reader, int line, const char *path, const void *field);
-    hb_config_read_own read;                /* HB_CONFIG_OWN */
+    hb_config_read_own read;                /* HB_CONFIG_OWN, HB_CONFIG_CUSTOM */
     const struct hb_config_choice *choices; /* ends with a NULL word */
     const struct hb_config_schema *schema;  /* of a mapping, or of a list's elements */
     size_t count_offset;                    /* of a list's count, uint32_t */
@@ -187,9 +192,8 @@ bool hb_config_is_good(const struct hb_config_reader *reader, const void *field)
 
 /* Something that must be unique, and where it is. */
 struct hb_config_entry {
-    const char *name; /* or NULL: compare the address, then `rest` */
+    const char *name; /* or NULL: compare the address */
     const struct hb_address *address;
-    uint32_t rest; /* protocol and port */
     uint32_t pool; /* for backends */
     uint32_t index;
     int line;
@@ -222,6 +226,25 @@ void hb_config_check_forwarding(struct hb_config_reader *reader);
 /* config_hashing.c */
 void hb_config_check_hashing(struct hb_config_reader *reader, uint32_t pool_index);
 
+/* config_services.c: readers for rows, and rules. */
+bool hb_config_read_ports(struct hb_config_reader *reader, const struct hb_config_key *key,
+                          const yaml_node_t *node, const char *path, void *object);
+bool hb_config_read_vip(struct hb_config_reader *reader, const struct hb_config_key *key,
+                        const yaml_node_t *node, const char *path, void *object);
+bool hb_config_read_sources(struct hb_config_reader *reader, const struct hb_config_key *key,
+                            const yaml_node_t *node, const char *path, void *object);
+void hb_config_check_service(struct hb_config_reader *reader, uint32_t index);
+void hb_config_check_service_keys(struct hb_config_reader *reader);
+/* config_vips.c: `backends` are sorted by address. */
+void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
+                          uint32_t count);
+
+/* config_quic.c */
+extern const struct hb_config_schema hb_config_quic_schema;
+bool hb_config_read_server_id(struct hb_config_reader *reader, const struct hb_config_key *key,
+                              const yaml_node_t *node, const char *path, void *object);
+void hb_config_check_quic(struct hb_config_reader *reader, uint32_t index);
+void hb_config_check_server_ids(struct hb_config_reader *reader, uint32_t pool_index);
 /* config_policy.c */
 extern const struct hb_config_schema hb_config_failure_schema, hb_config_maintenance_schema;
 /* Whether another pool falls back on the one of this name. */

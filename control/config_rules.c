@@ -166,49 +166,6 @@ static void check_not_source(struct hb_config_reader *reader, const struct hb_ad
     }
 }
 
-/* The first of the sorted entries that has this address, or NULL. */
-static const struct hb_config_entry *find_address(const struct hb_config_entry *entries,
-                                                  uint32_t count, const struct hb_address *address)
-{
-    uint32_t low = 0, high = count;
-
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-
-        if (hb_address_compare(entries[middle].address, address) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < count && hb_address_compare(entries[low].address, address) == 0)
-        return &entries[low];
-    return NULL;
-}
-
-static void check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
-                       uint32_t count)
-{
-    const struct hb_config *config = reader->config;
-
-    for (uint32_t i = 0; i < config->services_count; i++) {
-        const struct hb_service_config *service = &config->services[i];
-        char path[HB_CONFIG_PATH], text[HB_ADDRESS_TEXT];
-        int line = hb_config_line_of(reader, &service->vip, service->line);
-        const struct hb_config_entry *same;
-
-        if (service->vip.family == 0)
-            continue;
-        snprintf(path, sizeof(path), "services[%u].vip", i);
-        check_not_source(reader, &service->vip, line, path);
-        same = find_address(backends, count, &service->vip);
-        if (same != NULL)
-            hb_config_complain(reader, line, path,
-                               "%s is the address of a backend at line %d too; its tunnel would "
-                               "lead back here, so use another address for one of them",
-                               hb_address_print(&service->vip, text), same->line);
-    }
-}
-
 /* `entries` has room for every backend of the file. */
 static void check_addresses(struct hb_config_reader *reader, struct hb_config_entry *entries)
 {
@@ -233,7 +190,7 @@ static void check_addresses(struct hb_config_reader *reader, struct hb_config_en
         }
     }
     qsort(entries, count, sizeof(*entries), hb_config_compare_entries);
-    check_vips(reader, entries, count);
+    hb_config_check_vips(reader, entries, count);
 }
 
 static uint64_t count_backends(const struct hb_config *config)
@@ -268,12 +225,15 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
     resolve_pools(reader, pools, names, first_service);
     for (uint32_t i = 0; i < config->pools_count; i++)
         check_pool(reader, i, first_service[i]);
-    for (uint32_t i = 0; i < config->services_count; i++)
+    for (uint32_t i = 0; i < config->services_count; i++) {
         check_tracking(reader, i);
-    for (uint32_t i = 0; i < config->services_count; i++)
+        hb_config_check_service(reader, i);
         hb_config_check_mss(reader, i);
+    }
     check_addresses(reader, entries);
     hb_config_join_backups(reader, pools, names);
+    for (uint32_t i = 0; i < config->pools_count; i++)
+        hb_config_check_server_ids(reader, i);
     hb_config_check_forwarding(reader);
 free_all:
     free(entries);

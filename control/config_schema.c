@@ -30,6 +30,7 @@ static const struct hb_config_choice algorithms[] = {
 static const struct hb_config_choice protocols[] = {
     {"tcp", HB_PROTOCOL_TCP},
     {"udp", HB_PROTOCOL_UDP},
+    {"sctp", HB_PROTOCOL_SCTP},
     {NULL, 0},
 };
 
@@ -37,6 +38,13 @@ static const struct hb_config_choice trackings[] = {
     {"all", HB_TRACKING_ALL},
     {"changed", HB_TRACKING_CHANGED},
     {"off", HB_TRACKING_OFF},
+    {NULL, 0},
+};
+
+static const struct hb_config_choice affinities[] = {
+    {"flow", HB_AFFINITY_FLOW},
+    {"source", HB_AFFINITY_SOURCE},
+    {"source_port", HB_AFFINITY_SOURCE_PORT},
     {NULL, 0},
 };
 
@@ -68,6 +76,8 @@ static const struct hb_config_key backend_keys[] = {
     {.name = "bucket", .type = HB_CONFIG_NUMBER, FIELD(struct hb_backend_config, bucket),
      .expected = "a whole number from 0 to 65534", .min = 0, .max = HB_BACKENDS_MAX - 1,
      .preset = HB_BUCKET_NONE},
+    {.name = "server_id", .type = HB_CONFIG_CUSTOM, FIELD(struct hb_backend_config, server_id),
+     .expected = "2 to 30 hexadecimal digits, in pairs", .read = hb_config_read_server_id},
 };
 
 static const struct hb_config_key api_keys[] = {
@@ -140,18 +150,39 @@ static const struct hb_config_key pool_keys[] = {
 static const struct hb_config_key service_keys[] = {
     {.name = "name", .type = HB_CONFIG_NAME, FIELD(struct hb_service_config, name),
      .expected = EXPECT_NAME, .required = true},
-    {.name = "vip", .type = HB_CONFIG_ADDRESS, FIELD(struct hb_service_config, vip),
-     .expected = "an IPv4 or IPv6 address", .check = hb_config_check_unicast, .required = true},
+    {.name = "vip", .type = HB_CONFIG_CUSTOM, FIELD(struct hb_service_config, vip),
+     .expected = "an IPv4 or IPv6 address, or a prefix such as 192.0.2.0/24",
+     .read = hb_config_read_vip, .check = hb_config_check_unicast, .required = true},
     {.name = "protocol", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, protocol),
-     .expected = "tcp or udp", .choices = protocols, .required = true},
-    {.name = "port", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, port),
-     .expected = "a port from 1 to 65535", .min = 1, .max = 65535, .required = true},
+     .expected = "tcp, udp or sctp", .choices = protocols, .required = true},
+    {.name = "port", .type = HB_CONFIG_CUSTOM, FIELD(struct hb_service_config, port),
+     .expected = "a port from 1 to 65535, a range such as 8000-8999, or any",
+     .read = hb_config_read_ports, .required = true},
     {.name = "pool", .type = HB_CONFIG_REFERENCE, FIELD(struct hb_service_config, pool),
      .expected = "the name of a pool", .required = true},
     {.name = "tracking", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, tracking),
      .expected = "all, changed or off", .choices = trackings, .preset = HB_TRACKING_ALL},
     {.name = "mss", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, mss_max),
      .expected = "bytes from 536 to 65495", .min = 536, .max = 65495},
+    {.name = "affinity", .type = HB_CONFIG_CHOICE, FIELD(struct hb_service_config, rules.affinity),
+     .expected = "flow, source or source_port", .choices = affinities},
+    {.name = "affinity_prefix", .type = HB_CONFIG_NUMBER,
+     FIELD(struct hb_service_config, rules.affinity_prefix),
+     .expected = "a number of bits from 1 to 128", .min = 1, .max = 128},
+    {.name = "allow", .type = HB_CONFIG_CUSTOM, FIELD(struct hb_service_config, rules.sources),
+     .expected = "a list of source prefixes such as [ 203.0.113.0/24 ]",
+     .read = hb_config_read_sources},
+    {.name = "deny", .type = HB_CONFIG_CUSTOM, FIELD(struct hb_service_config, rules.sources),
+     .expected = "a list of source prefixes such as [ 203.0.113.0/24 ]",
+     .read = hb_config_read_sources},
+    {.name = "new_flows", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, rules.new_flows),
+     .expected = "a number of new flows a second, from 1 on", .min = 1, .max = UINT32_MAX},
+    {.name = "flows", .type = HB_CONFIG_NUMBER, FIELD(struct hb_service_config, rules.flows),
+     .expected = "a number of flows, from 1 on", .min = 1, .max = UINT32_MAX},
+    {.name = "quic", .type = HB_CONFIG_LIST, FIELD(struct hb_service_config, quic),
+     .count_offset = offsetof(struct hb_service_config, quic_count),
+     .schema = &hb_config_quic_schema, .expected = "a list of 1 to 7 configurations",
+     .max = HB_QUIC_CONFIGS_MAX},
 };
 
 static const struct hb_config_schema pool_schema = {
@@ -286,6 +317,14 @@ static void read_key(struct hb_config_reader *reader, const struct hb_config_key
     bool good;
 
     switch (key->type) {
+    case HB_CONFIG_CUSTOM:
+        good = key->read(reader, key, node, path, object);
+        if (good && key->check != NULL && !key->check(reader, line_of(node), path, field)) {
+            memset(field, 0, key->size);
+            good = false;
+        }
+        hb_config_add_place(reader, field, node, good);
+        break;
     case HB_CONFIG_MAPPING:
         read_mapping(reader, key->schema, node, path, field);
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * config_unique.c: what may be in a configuration only once: names; the address, protocol and port
- * of a service; the address of a backend in its pool.
+ * config_unique.c: what may be in a configuration only once: names; the VIP, protocol and ports of
+ * a service (config_services.c has these); the address of a backend in its pool.
  *
  * Duplicates are found by sorting, so a file of 65,535 backends is checked as readily as one of
  * three. Each complaint names the lines of both.
@@ -14,12 +14,7 @@
 
 static int compare_keys(const struct hb_config_entry *a, const struct hb_config_entry *b)
 {
-    int order =
-        a->name != NULL ? strcmp(a->name, b->name) : hb_address_compare(a->address, b->address);
-
-    if (order == 0 && a->rest != b->rest)
-        order = a->rest < b->rest ? -1 : 1;
-    return order;
+    return a->name != NULL ? strcmp(a->name, b->name) : hb_address_compare(a->address, b->address);
 }
 
 int hb_config_compare_entries(const void *left, const void *right)
@@ -53,11 +48,6 @@ static void find_duplicates(struct hb_config_reader *reader, struct hb_config_en
     }
 }
 
-static const char *protocol_name(uint8_t protocol)
-{
-    return protocol == HB_PROTOCOL_TCP ? "tcp" : "udp";
-}
-
 static void report_service_name(struct hb_config_reader *reader,
                                 const struct hb_config_entry *first,
                                 const struct hb_config_entry *again)
@@ -70,24 +60,11 @@ static void report_service_name(struct hb_config_reader *reader,
                        again->name, first->index, first->line);
 }
 
-static void report_service_key(struct hb_config_reader *reader, const struct hb_config_entry *first,
-                               const struct hb_config_entry *again)
-{
-    const struct hb_service_config *service = &reader->config->services[again->index];
-    char path[HB_CONFIG_PATH], text[HB_ADDRESS_TEXT];
-
-    snprintf(path, sizeof(path), "services[%u]", again->index);
-    hb_config_complain(reader, again->line, path,
-                       "%s %s %u is defined already at line %d; remove one of them",
-                       hb_address_print(&service->vip, text), protocol_name(service->protocol),
-                       service->port, first->line);
-}
-
 static void check_service_duplicates(struct hb_config_reader *reader,
                                      struct hb_config_entry *entries)
 {
     const struct hb_config *config = reader->config;
-    uint32_t names = 0, keys = 0;
+    uint32_t names = 0;
 
     for (uint32_t i = 0; i < config->services_count; i++) {
         const struct hb_service_config *service = &config->services[i];
@@ -100,18 +77,7 @@ static void check_service_duplicates(struct hb_config_reader *reader,
             };
     }
     find_duplicates(reader, entries, names, report_service_name);
-    for (uint32_t i = 0; i < config->services_count; i++) {
-        const struct hb_service_config *service = &config->services[i];
-
-        if (service->vip.family != 0 && service->protocol != 0 && service->port != 0)
-            entries[keys++] = (struct hb_config_entry){
-                .address = &service->vip,
-                .rest = (uint32_t)service->protocol << 16 | service->port,
-                .index = i,
-                .line = service->line,
-            };
-    }
-    find_duplicates(reader, entries, keys, report_service_key);
+    hb_config_check_service_keys(reader);
 }
 
 static void report_pool_name(struct hb_config_reader *reader, const struct hb_config_entry *first,

@@ -351,6 +351,7 @@ bool hb_config_read_value(struct hb_config_reader *reader, const struct hb_confi
         return read_choice(reader, key, node, path, field);
     case HB_CONFIG_OWN:
         return key->read(reader, key, node, path, field);
+    case HB_CONFIG_CUSTOM:
     case HB_CONFIG_MAPPING:
     case HB_CONFIG_LIST:
         break; /* the schema's own */

@@ -134,6 +134,7 @@ struct hb_counts hb_control_backend_counts(struct hb_control *control,
                                            struct hb_model_backend *backend);
 struct hb_counts hb_control_service_counts(struct hb_control *control,
                                            struct hb_model_service *service);
+uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id);
 uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id);
 /* Reads all tallies, so that they are fresh when the dataplane goes. */
 void hb_control_read_tallies(struct hb_control *control);

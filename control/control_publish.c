@@ -240,14 +240,16 @@ static struct hb_counts raw_backend(const struct hb_counters_header *region, uin
 {
     struct hb_backend_counters raw = hb_counters_backend_total(region, id);
 
-    return (struct hb_counts){raw.packets, raw.bytes, raw.new_flows, 0};
+    return (struct hb_counts){
+        .packets = raw.packets, .bytes = raw.bytes, .new_flows = raw.new_flows};
 }
 
 static struct hb_counts raw_service(const struct hb_counters_header *region, uint32_t id)
 {
     struct hb_service_counters raw = hb_counters_service_total(region, id);
 
-    return (struct hb_counts){raw.packets, raw.bytes, raw.new_flows, raw.drops};
+    return (struct hb_counts){raw.packets, raw.bytes,  raw.new_flows,
+                              raw.drops,   raw.denied, raw.limited};
 }
 
 struct hb_counts hb_control_raw_counts(void *context, bool service, uint32_t id, uint64_t *instance)
@@ -277,6 +279,11 @@ struct hb_counts hb_control_service_counts(struct hb_control *control,
     if (region == NULL)
         return hb_tally_last(&service->tally);
     return hb_tally_read(&service->tally, region->instance, raw_service(region, service->id));
+}
+
+uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id)
+{
+    return hb_counters_service_total(hb_publisher_counters(control->publisher), id).flows;
 }
 
 uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id)

@@ -42,6 +42,13 @@ void hb_backend_end(struct hb_model *model, struct hb_model_backend *backend)
     free(backend);
 }
 
+void hb_services_free(struct hb_model_service *services, uint32_t count)
+{
+    for (uint32_t s = 0; services != NULL && s < count; s++)
+        hb_service_rules_clear(&services[s].rules);
+    free(services);
+}
+
 void hb_model_free(struct hb_model *model)
 {
     if (model == NULL)
@@ -52,7 +59,7 @@ void hb_model_free(struct hb_model *model)
         hb_pool_clear(&model->pools[p]);
     }
     free(model->pools);
-    free(model->services);
+    hb_services_free(model->services, model->services_count);
     hb_ids_free(model->backend_ids);
     hb_ids_free(model->service_ids);
     free(model);
@@ -112,7 +119,7 @@ static bool claim_all(struct hb_model *model)
     for (uint32_t s = 0; s < model->services_count; s++) {
         const struct hb_model_service *service = &model->services[s];
 
-        hb_service_key(key, &service->vip, service->protocol, service->port);
+        hb_model_service_key(key, service);
         if (hb_ids_claim(model->service_ids, key, NULL, NULL) == HB_ID_NONE)
             return false;
     }
@@ -164,9 +171,7 @@ int hb_model_assign_ids(struct hb_model *model)
     free(id_of);
     for (uint32_t s = 0; s < model->services_count; s++) {
         struct hb_model_service *service = &model->services[s];
-        uint32_t id =
-            hb_ids_find(model->service_ids,
-                        hb_service_key(key, &service->vip, service->protocol, service->port));
+        uint32_t id = hb_ids_find(model->service_ids, hb_model_service_key(key, service));
 
         if (id != service->id) {
             service->id = id;
@@ -265,12 +270,13 @@ const char *hb_backend_key(char *key, const char *pool, const struct hb_address 
     return key;
 }
 
-const char *hb_service_key(char *key, const struct hb_address *vip, uint8_t protocol, uint16_t port)
+const char *hb_service_key(char *key, const struct hb_address *vip, uint8_t prefix_length,
+                           uint8_t protocol, uint16_t port, uint16_t port_last)
 {
-    char text[HB_ADDRESS_TEXT];
+    char text[HB_ADDRESS_TEXT], ports[HB_PORTS_TEXT];
 
-    snprintf(key, HB_ID_KEY_SIZE, "%s %s %u", hb_protocol_name(protocol),
-             hb_address_print(vip, text), port);
+    snprintf(key, HB_ID_KEY_SIZE, "%s %s %s", hb_protocol_name(protocol),
+             hb_vip_print(vip, prefix_length, text), hb_ports_print(port, port_last, ports));
     return key;
 }
 
@@ -283,5 +289,14 @@ const char *hb_algorithm_name(enum hb_algorithm algorithm)
 
 const char *hb_protocol_name(uint8_t protocol)
 {
-    return protocol == HB_PROTOCOL_TCP ? "tcp" : protocol == HB_PROTOCOL_UDP ? "udp" : "unknown";
+    switch (protocol) {
+    case HB_PROTOCOL_TCP:
+        return "tcp";
+    case HB_PROTOCOL_UDP:
+        return "udp";
+    case HB_PROTOCOL_SCTP:
+        return "sctp";
+    default:
+        return "unknown";
+    }
 }

@@ -5,9 +5,9 @@
  * The configuration says what should be; the model adds what is: ids, health, drains, next hops,
  * tables. A backend is a member of one pool, known by (pool name, address): the same address in two
  * pools is two backends with two ids, so removing it from one pool says nothing about the other
- * (BL-52). A service is known by (VIP, protocol, port). What is known by the same identity before
- * and after a reload is the same object and keeps all its state, whatever else changed and wherever
- * it moved in the file.
+ * (BL-52). A service is known by (VIP or prefix, protocol, port or ports). What is known by the
+ * same identity before and after a reload is the same object and keeps all its state, whatever else
+ * changed and wherever it moved in the file.
  *
  * Order never matters: pools are sorted by name, the backends of a pool by address.
  *
@@ -48,6 +48,8 @@ struct hb_model_backend {
     bool weight_is_set;             /* by an operator */
     uint32_t bucket;                /* jump only, else HB_BUCKET_NONE */
     char zone[HB_NAME_SIZE];        /* "": not said */
+    uint8_t server_id[15];          /* of QUIC connection ids */
+    uint8_t server_id_length;
     uint32_t id;
     uint32_t incarnation;
     bool unused;     /* it has not forwarded a packet in any history that is known */
@@ -124,11 +126,13 @@ struct hb_model_pool {
 struct hb_model_service {
     char name[HB_NAME_SIZE];
     struct hb_address vip;
+    uint8_t prefix_length;
     uint8_t protocol;
-    uint16_t port;
+    uint16_t port, port_last;
     uint32_t pool;    /* index */
     uint8_t tracking; /* enum hb_tracking */
     uint16_t mss_max;
+    struct hb_service_rules rules;
     uint32_t id;
     struct hb_tally tally;
 };
@@ -233,11 +237,16 @@ uint32_t hb_pool_remembered_slots(const struct hb_model_pool *pool, uint32_t id)
 /* Whether the pool has a service whose TCP flows need no entry (tracking: changed). */
 bool hb_model_tracks_changed(const struct hb_model *model, const struct hb_model_pool *pool);
 
-/* Keys of the id registries: "web 198.51.100.11", "tcp 192.0.2.10 80". Into HB_ID_KEY_SIZE bytes.
- */
+/* Keys of the id registries: "web 198.51.100.11", "tcp 192.0.2.10 80", "udp 192.0.2.0/24 any". Into
+ * HB_ID_KEY_SIZE bytes. */
 const char *hb_backend_key(char *key, const char *pool, const struct hb_address *address);
-const char *hb_service_key(char *key, const struct hb_address *vip, uint8_t protocol,
-                           uint16_t port);
+const char *hb_service_key(char *key, const struct hb_address *vip, uint8_t prefix_length,
+                           uint8_t protocol, uint16_t port, uint16_t port_last);
+static inline const char *hb_model_service_key(char *key, const struct hb_model_service *service)
+{
+    return hb_service_key(key, &service->vip, service->prefix_length, service->protocol,
+                          service->port, service->port_last);
+}
 
 const char *hb_algorithm_name(enum hb_algorithm algorithm);
 const char *hb_protocol_name(uint8_t protocol);

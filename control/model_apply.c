@@ -184,12 +184,15 @@ static bool stage_services(struct stage *stage, const struct hb_config *config)
 
         memcpy(service->name, from->name, sizeof(service->name));
         service->vip = from->vip;
+        service->prefix_length = from->prefix_length;
         service->protocol = from->protocol;
         service->port = from->port;
+        service->port_last = from->port_last;
         service->tracking = from->tracking;
         service->mss_max = from->mss_max;
+        hb_service_rules_copy(&service->rules, &from->rules);
         service->pool = from->pool; /* index in the file until commit */
-        hb_service_key(key, &service->vip, service->protocol, service->port);
+        hb_model_service_key(key, service);
         known = hb_ids_find(model->service_ids, key);
         if (known != HB_ID_NONE)
             old = hb_model_service_by_id(model, known);
@@ -249,7 +252,9 @@ bool hb_backend_differs(const struct hb_model_backend *backend,
 {
     return strcmp(backend->name, config->name) != 0 || strcmp(backend->zone, config->zone) != 0 ||
            backend->configured_weight != config->weight || backend->bucket != config->bucket ||
-           backend->backup != config->backup;
+           backend->backup != config->backup ||
+           backend->server_id_length != config->server_id_length ||
+           memcmp(backend->server_id, config->server_id, sizeof(backend->server_id)) != 0;
 }
 
 static void note_backend_change(struct hb_model_backend *backend,
@@ -264,6 +269,8 @@ static void note_backend_change(struct hb_model_backend *backend,
         diff->backends_changed++;
     memcpy(backend->name, config->name, sizeof(backend->name));
     memcpy(backend->zone, config->zone, sizeof(backend->zone));
+    memcpy(backend->server_id, config->server_id, sizeof(backend->server_id));
+    backend->server_id_length = config->server_id_length;
     backend->configured_weight = config->weight;
     if (!backend->weight_is_set)
         backend->weight = config->weight;
@@ -382,6 +389,7 @@ static void commit_services(struct stage *stage, const struct hb_config *config)
             stage->diff->services_added++;
         else if (strcmp(old->name, service->name) != 0 || old->tracking != service->tracking ||
                  old->mss_max != service->mss_max ||
+                 !hb_service_rules_same(&old->rules, &service->rules) ||
                  strcmp(model->pools[old->pool].name, pool) != 0)
             stage->diff->services_changed++;
         service->pool = stage->pool_at[service->pool];
@@ -395,8 +403,7 @@ static void commit_services(struct stage *stage, const struct hb_config *config)
         if (kept)
             continue;
         stage->diff->services_removed++;
-        hb_ids_release(model->service_ids,
-                       hb_service_key(key, &old->vip, old->protocol, old->port));
+        hb_ids_release(model->service_ids, hb_model_service_key(key, old));
     }
 }
 
@@ -439,7 +446,7 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
         if (stage.pools != NULL)
             unstage(&stage);
         free(stage.pools);
-        free(stage.services);
+        hb_services_free(stage.services, config->services_count);
         free(stage.pool_at);
         free(stage.known);
         if (diff->error[0] != '\0')
@@ -453,7 +460,7 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     free(stage.pool_at);
     free(stage.known);
     free(model->pools);
-    free(model->services);
+    hb_services_free(model->services, model->services_count);
     model->pools = stage.pools;
     model->pools_count = stage.pools_count;
     number_pools(model);

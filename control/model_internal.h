@@ -9,6 +9,8 @@
 
 /* Frees what the pool owns, but not its backends. */
 void hb_pool_clear(struct hb_model_pool *pool);
+/* With their rules. */
+void hb_services_free(struct hb_model_service *services, uint32_t count);
 /* Tells the owner and frees. */
 void hb_backend_end(struct hb_model *model, struct hb_model_backend *backend);
 void hb_backend_start_tally(struct hb_model *model, struct hb_model_backend *backend);

@@ -11,7 +11,9 @@
 static bool same_service(const struct hb_service_config *config,
                          const struct hb_model_service *service)
 {
-    return config->port == service->port && config->protocol == service->protocol &&
+    return config->port == service->port && config->port_last == service->port_last &&
+           config->protocol == service->protocol &&
+           config->prefix_length == service->prefix_length &&
            hb_address_compare(&config->vip, &service->vip) == 0;
 }
 
@@ -37,7 +39,7 @@ static void count_services(struct hb_preview *preview)
         kept++;
         diff->services_changed +=
             strcmp(old->name, new->name) != 0 || old->tracking != new->tracking ||
-            old->mss_max != new->mss_max ||
+            old->mss_max != new->mss_max || !hb_service_rules_same(&old->rules, &new->rules) ||
             strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
     }
     diff->services_added = config->services_count - kept;

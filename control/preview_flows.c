@@ -107,8 +107,12 @@ static int compare_services(const void *a, const void *b)
     int order = hb_address_compare(&left->vip, &right->vip);
 
     if (order == 0)
+        order = (int)left->prefix_length - (int)right->prefix_length;
+    if (order == 0)
         order = (int)left->protocol - (int)right->protocol;
-    return order ? order : (int)left->port - (int)right->port;
+    if (order == 0)
+        order = (int)left->port - (int)right->port;
+    return order ? order : (int)left->port_last - (int)right->port_last;
 }
 
 static int follow_services(struct hb_preview *preview)
@@ -124,8 +128,11 @@ static int follow_services(struct hb_preview *preview)
     qsort(sorted, config->services_count, sizeof(*sorted), compare_services);
     for (uint32_t s = 0; s < preview->model->services_count && error == 0; s++) {
         const struct hb_model_service *service = &preview->model->services[s];
-        const struct hb_service_config wanted = {
-            .vip = service->vip, .protocol = service->protocol, .port = service->port};
+        const struct hb_service_config wanted = {.vip = service->vip,
+                                                 .prefix_length = service->prefix_length,
+                                                 .protocol = service->protocol,
+                                                 .port = service->port,
+                                                 .port_last = service->port_last};
         const struct hb_service_config *key = &wanted, **same;
         struct hb_preview_pool *from =
             hb_preview_pool_named(preview, preview->model->pools[service->pool].name);

@@ -164,32 +164,83 @@ static void plan_backend(struct hb_plan *plan, const struct hb_model_backend *ba
     record->weight = (uint16_t)backend->weight;
     memcpy(record->address, backend->address.bytes, sizeof(record->address));
     record->rewrite = backend->rewrite;
+    memcpy(record->server_id, backend->server_id, sizeof(record->server_id));
+    record->server_id_length = backend->server_id_length;
     memcpy(record->name, backend->name, sizeof(record->name));
+}
+
+/* Lists are numbered by the first service, in the order of ids, that has them. */
+static uint32_t plan_list(struct hb_plan *plan, const struct hb_model_service *const *sorted,
+                          uint32_t index)
+{
+    const struct hb_source_list *list = sorted[index]->rules.sources;
+    uint32_t first = 0;
+
+    if (list == NULL)
+        return 0;
+    while (!hb_source_list_same(sorted[first]->rules.sources, list))
+        first++;
+    for (uint32_t i = 0; first == index && i < list->count; i++) {
+        plan->prefixes[plan->prefixes_count] = list->prefix[i];
+        plan->prefixes[plan->prefixes_count++].list = first + 1;
+    }
+    return first + 1;
 }
 
 static void plan_service(struct hb_plan *plan, const struct hb_model_service *service)
 {
     struct hb_service_record *record = &plan->services[plan->services_count++];
+    const struct hb_service_rules *rules = &service->rules;
 
     memcpy(record->address, service->vip.bytes, sizeof(record->address));
     record->port = htobe16(service->port);
-    record->port_last = record->port;
-    record->prefix_length = hb_address_bits(service->vip.family);
+    record->port_last = htobe16(service->port_last);
+    record->prefix_length = service->prefix_length;
     record->protocol = service->protocol;
     record->family = service->vip.family;
     record->id = service->id;
     record->pool = service->pool;
     record->tracking = service->tracking;
     record->mss_max = service->mss_max;
+    record->affinity = rules->affinity;
+    record->affinity_prefix = rules->affinity_prefix;
+    record->new_flows_rate = rules->new_flows;
+    record->flows_max = rules->flows;
+    record->quic_count = rules->quic_count;
+    record->quic_first = rules->quic_count > 0 ? plan->quic_count : 0;
+    for (uint32_t q = 0; q < rules->quic_count; q++)
+        plan->quic[plan->quic_count++] = rules->quic[q];
     memcpy(record->name, service->name, sizeof(record->name));
 }
 
 static int compare_service_ids(const void *a, const void *b)
 {
-    uint32_t left = ((const struct hb_service_record *)a)->id;
-    uint32_t right = ((const struct hb_service_record *)b)->id;
+    uint32_t left = (*(const struct hb_model_service *const *)a)->id;
+    uint32_t right = (*(const struct hb_model_service *const *)b)->id;
 
     return (left > right) - (left < right);
+}
+
+/* In the order of ids, so that the order of the file says nothing. */
+static bool plan_services(struct hb_plan *plan, const struct hb_model *model)
+{
+    const struct hb_model_service **sorted = calloc(model->services_count + 1, sizeof(*sorted));
+
+    if (sorted == NULL)
+        return false;
+    for (uint32_t s = 0; s < model->services_count; s++)
+        sorted[s] = &model->services[s];
+    qsort(sorted, model->services_count, sizeof(*sorted), compare_service_ids);
+    for (uint32_t s = 0; s < model->services_count; s++) {
+        const struct hb_source_list *list = sorted[s]->rules.sources;
+        struct hb_service_record *record = &plan->services[s];
+
+        plan_service(plan, sorted[s]);
+        record->prefix_list = plan_list(plan, sorted, s);
+        record->flags = list != NULL && list->denies_others ? HB_SERVICE_DENY_OTHERS : 0;
+    }
+    free(sorted);
+    return true;
 }
 
 static int compare_backend_ids(const void *a, const void *b)
@@ -229,15 +280,24 @@ static void digest_plan(struct hb_plan *plan)
 
 static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
 {
-    uint32_t backends = 0;
+    uint32_t backends = 0, prefixes = 0, quic = 0;
 
+    for (uint32_t s = 0; s < model->services_count; s++) {
+        const struct hb_service_rules *rules = &model->services[s].rules;
+
+        prefixes += rules->sources != NULL ? rules->sources->count : 0;
+        quic += rules->quic_count;
+    }
     for (uint32_t p = 0; p < model->pools_count; p++)
         backends += model->pools[p].backends_count;
     plan->services = calloc(model->services_count + 1, sizeof(*plan->services));
     plan->pools = calloc(model->pools_count + 1, sizeof(*plan->pools));
     plan->backends = calloc(backends + 1, sizeof(*plan->backends));
     plan->tables = calloc(model->pools_count + 1, sizeof(*plan->tables));
-    return plan->services && plan->pools && plan->backends && plan->tables;
+    plan->prefixes = calloc(prefixes + 1, sizeof(*plan->prefixes));
+    plan->quic = calloc(quic + 1, sizeof(*plan->quic));
+    return plan->services && plan->pools && plan->backends && plan->tables && plan->prefixes &&
+           plan->quic;
 }
 
 static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
@@ -245,8 +305,6 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
     plan->hash_key = model->hash_key;
     hb_icmp_config_apply(&model->icmp, &plan->settings);
     plan->settings.punt_rate = model->punt_rate;
-    for (uint32_t s = 0; s < model->services_count; s++)
-        plan_service(plan, &model->services[s]);
     for (uint32_t p = 0; p < model->pools_count; p++) {
         const struct hb_model_pool *pool = &model->pools[p];
         struct hb_pool_record *record = &plan->pools[plan->pools_count++];
@@ -260,7 +318,6 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
         for (uint32_t b = 0; b < pool->backends_count; b++)
             plan_backend(plan, pool->backends[b], p);
     }
-    qsort(plan->services, plan->services_count, sizeof(*plan->services), compare_service_ids);
     qsort(plan->backends, plan->backends_count, sizeof(*plan->backends), compare_backend_ids);
     digest_plan(plan);
 }
@@ -277,7 +334,7 @@ int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_pl
         if (error != 0)
             return error;
     }
-    if (!allocate_plan(plan, model)) {
+    if (!allocate_plan(plan, model) || !plan_services(plan, model)) {
         hb_plan_clear(plan);
         return -ENOMEM;
     }

@@ -22,7 +22,7 @@ static const char *const health_names[] = {
 
 static const char *protocol_name(uint8_t protocol)
 {
-    return protocol == HB_PROTOCOL_TCP ? "tcp" : "udp";
+    return protocol == HB_PROTOCOL_TCP ? "tcp" : protocol == HB_PROTOCOL_UDP ? "udp" : "sctp";
 }
 
 /* --- writing --- */
@@ -95,6 +95,10 @@ static void print_service(FILE *to, const struct hb_state_service *service)
         fprintf(to, ", \"vip\": \"%s\", \"protocol\": \"%s\", \"port\": %u",
                 hb_address_print(&service->vip, vip), protocol_name(service->protocol),
                 service->port);
+    if (service->vip.family != 0 && service->prefix_length != hb_address_bits(service->vip.family))
+        fprintf(to, ", \"prefix_length\": %u", service->prefix_length);
+    if (service->vip.family != 0 && service->port_last != service->port)
+        fprintf(to, ", \"port_last\": %u", service->port_last);
     fputc('}', to);
 }
 
@@ -235,10 +239,28 @@ static bool read_backend(const json_t *object, struct hb_state_backend *backend)
            read_number(object, "health_since_unix", INT64_MAX, &backend->health_since_unix);
 }
 
+static bool read_protocol(const json_t *object, uint8_t *protocol)
+{
+    static const uint8_t protocols[] = {HB_PROTOCOL_TCP, HB_PROTOCOL_UDP, HB_PROTOCOL_SCTP};
+    const char *text = json_string_value(json_object_get(object, "protocol"));
+
+    for (size_t i = 0; text != NULL && i < sizeof(protocols); i++) {
+        *protocol = protocols[i];
+        if (strcmp(text, protocol_name(*protocol)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A member that may be missing: then *number stays as it is. */
+static bool read_if_there(const json_t *object, const char *name, uint64_t max, uint64_t *number)
+{
+    return json_object_get(object, name) == NULL || read_number(object, name, max, number);
+}
+
 static bool read_service(const json_t *object, struct hb_state_service *service)
 {
-    const char *protocol = json_string_value(json_object_get(object, "protocol"));
-    uint64_t id, incarnation, port;
+    uint64_t id, incarnation, port, port_last, prefix_length;
 
     if (!read_number(object, "id", HB_SERVICES_MAX - 1, &id) ||
         !read_number(object, "incarnation", UINT32_MAX, &incarnation))
@@ -247,12 +269,19 @@ static bool read_service(const json_t *object, struct hb_state_service *service)
     service->incarnation = (uint32_t)incarnation;
     if (json_object_get(object, "vip") == NULL)
         return true;
-    if (protocol == NULL || (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0) ||
-        !read_number(object, "port", UINT16_MAX, &port))
+    if (!read_protocol(object, &service->protocol) ||
+        !read_number(object, "port", UINT16_MAX, &port) ||
+        !read_address(object, "vip", &service->vip))
         return false;
-    service->protocol = strcmp(protocol, "tcp") == 0 ? HB_PROTOCOL_TCP : HB_PROTOCOL_UDP;
+    port_last = port;
+    prefix_length = hb_address_bits(service->vip.family);
+    if (!read_if_there(object, "port_last", UINT16_MAX, &port_last) ||
+        !read_if_there(object, "prefix_length", prefix_length, &prefix_length))
+        return false;
     service->port = (uint16_t)port;
-    return read_address(object, "vip", &service->vip);
+    service->port_last = (uint16_t)port_last;
+    service->prefix_length = (uint8_t)prefix_length;
+    return true;
 }
 
 static int compare_ids(const void *a, const void *b)

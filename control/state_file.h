@@ -19,7 +19,7 @@
 #include "address.h"
 #include "backend_state.h"
 #include "drain.h"
-#include "halbach/types.h"
+#include "halbach/generation.h"
 
 /* A backend id: held by a backend, or free (pool "") with an incarnation to remember. */
 struct hb_state_backend {
@@ -43,8 +43,9 @@ struct hb_state_service {
     uint32_t id;
     uint32_t incarnation;
     struct hb_address vip; /* family 0: the id is free */
+    uint8_t prefix_length;
     uint8_t protocol;
-    uint16_t port;
+    uint16_t port, port_last;
 };
 
 struct hb_state {

@@ -71,7 +71,8 @@ void hb_take_over_state_ids(struct hb_model *model, const struct hb_state *state
 
         hb_ids_merge(model->service_ids, known->id, known->incarnation,
                      known->vip.family
-                         ? hb_service_key(key, &known->vip, known->protocol, known->port)
+                         ? hb_service_key(key, &known->vip, known->prefix_length, known->protocol,
+                                          known->port, known->port_last)
                          : NULL);
     }
 }
@@ -99,7 +100,8 @@ void hb_take_over_blob_ids(struct hb_model *model, const void *blob)
 
         /* Records of services carry no incarnation, since no flow names a service. */
         hb_ids_merge(model->service_ids, record->id, incarnation ? incarnation : 1,
-                     hb_service_key(key, &vip, record->protocol, be16toh(record->port)));
+                     hb_service_key(key, &vip, record->prefix_length, record->protocol,
+                                    be16toh(record->port), be16toh(record->port_last)));
     }
 }
 
@@ -345,8 +347,10 @@ static void describe_service(const struct hb_model *model, struct hb_state_servi
     if (service == NULL)
         return;
     known->vip = service->vip;
+    known->prefix_length = service->prefix_length;
     known->protocol = service->protocol;
     known->port = service->port;
+    known->port_last = service->port_last;
 }
 
 static uint32_t count_known(const struct hb_id_registry *ids)

@@ -16,7 +16,9 @@ struct hb_counts {
     uint64_t packets;
     uint64_t bytes;
     uint64_t new_flows;
-    uint64_t drops; /* services only */
+    uint64_t drops; /* services only, as what follows */
+    uint64_t denied;
+    uint64_t limited;
 };
 
 struct hb_tally {

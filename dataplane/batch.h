@@ -40,7 +40,7 @@ enum hb_flow_event {
     HB_EVENT_FIN,
     HB_EVENT_RST,
     HB_EVENT_ODD, /* flags that no stack sends */
-    HB_EVENT_UDP,
+    HB_EVENT_UDP, /* and whatever has ports but no state that is read: SCTP */
     HB_EVENTS,
 };
 

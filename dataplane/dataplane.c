@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See dataplane.h. `steps` near the end is the table of contents. */
 #include "dataplane.h"
+#include "flow_table.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -139,10 +140,12 @@ static int make_generation_head(struct hb_dataplane *d, char *problem)
 {
     size_t bytes = rte_rcu_qsbr_get_memsize(d->workers_count);
 
-    d->memory = (struct hb_node_memory){.allocate = allocate_on_node,
-                                        .release = release_on_node,
-                                        .workers = d->workers_count,
-                                        .worker_node = d->worker_node};
+    d->memory = (struct hb_node_memory){
+        .allocate = allocate_on_node,
+        .release = release_on_node,
+        .workers = d->workers_count,
+        .worker_node = d->worker_node,
+        .flow_tags_bytes = hb_flow_table_tags_bytes(d->options.flows / d->workers_count, 0)};
     for (uint32_t i = 0; i < d->workers_count; i++)
         d->memory.nodes |= 1u << d->worker_node[i];
     d->head.qsbr = rte_zmalloc("halbach_qsbr", bytes, RTE_CACHE_LINE_SIZE);

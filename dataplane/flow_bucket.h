@@ -29,7 +29,27 @@ _Static_assert(offsetof(struct hb_flow_bucket, meta) == 60, "four bytes, read as
 _Static_assert(offsetof(struct hb_flow_bucket, last_ms) == 48,
                "what every packet writes lies behind what is loaded by 16 bytes");
 
-enum { HB_FLOW_META_STATE = 0x07, HB_FLOW_META_UDP = 0x08, HB_FLOW_META_INCARNATION = 0xf0 };
+enum {
+    HB_FLOW_META_STATE = 0x07,
+    HB_FLOW_META_PROTOCOL = 0x18, /* the two low bits of the protocol's number */
+    HB_FLOW_META_INCARNATION = 0xe0,
+};
+
+/* Where they stand in meta, of a query's kind and of an incarnation. */
+static inline uint32_t hb_flow_protocol_bits(uint32_t kind)
+{
+    return kind << 3 & HB_FLOW_META_PROTOCOL;
+}
+
+static inline uint32_t hb_flow_incarnation_bits(uint32_t incarnation)
+{
+    return incarnation >> 11 & HB_FLOW_META_INCARNATION;
+}
+
+static inline uint32_t hb_flow_incarnation_of(uint16_t low, uint32_t meta)
+{
+    return low | (meta & HB_FLOW_META_INCARNATION) << 11;
+}
 _Static_assert(HB_FLOW_STATES <= HB_FLOW_META_STATE + 1, "a state fits its bits");
 
 /* The buckets of one family: a run of them, of even length. */
@@ -46,6 +66,7 @@ struct hb_flow_table {
     uint32_t bucket_count;
     uint32_t next_aged; /* bucket that ageing looks at next */
     uint32_t timeout_ms[HB_FLOW_STATES + 1];
+    uint16_t *tags; /* four to a bucket; NULL until hb_flow_table_attach */
 };
 _Static_assert(sizeof(struct hb_flow_table) == 128, "the table's own fields are two cache lines");
 
@@ -160,18 +181,21 @@ static inline uint32_t hb_flow_compare(const struct hb_flow_bucket *bucket,
 #endif
 }
 
-/* TCP and UDP flows of the same addresses and ports are two; a free place holds an old key. So the
- * UDP bit must agree and the state must not be HB_FLOW_FREE: what is left is 1 to 7. */
+/* TCP, UDP and SCTP flows of the same addresses and ports are three; a free place holds an old key.
+ * So the protocol's bits must agree, and the state must not be HB_FLOW_FREE: what is left is 1
+ * to 7.
+ */
 static inline bool hb_flow_is_kind(const struct hb_flow_bucket *bucket, uint32_t place,
                                    uint32_t kind)
 {
-    uint32_t bits = (bucket->meta[place] ^ (kind >> 1 & HB_FLOW_META_UDP)) &
-                    (HB_FLOW_META_STATE | HB_FLOW_META_UDP);
+    uint32_t bits = (bucket->meta[place] ^ hb_flow_protocol_bits(kind)) &
+                    (HB_FLOW_META_STATE | HB_FLOW_META_PROTOCOL);
 
     return bits - 1 < HB_FLOW_META_STATE;
 }
-_Static_assert((HB_PROTOCOL_UDP >> 1 & HB_FLOW_META_UDP) != 0, "the bit that tells UDP ...");
-_Static_assert((HB_PROTOCOL_TCP >> 1 & HB_FLOW_META_UDP) == 0, "... from TCP");
+_Static_assert((HB_PROTOCOL_TCP & 3) == 2 && (HB_PROTOCOL_UDP & 3) == 1 &&
+                   (HB_PROTOCOL_SCTP & 3) == 0,
+               "two bits tell the protocols apart");
 
 /* The place in a bucket that the key of an IPv4 flow, or the fold of an IPv6 flow's, is found at.
  */
@@ -197,9 +221,10 @@ static inline struct hb_flow_value hb_flow_table_get(const struct hb_flow_table 
     uint32_t place = entry & 3, meta = bucket->meta[place];
 
     return (struct hb_flow_value){
-        .incarnation = bucket->incarnation[place] | (meta & HB_FLOW_META_INCARNATION) << 12,
+        .incarnation = hb_flow_incarnation_of(bucket->incarnation[place], meta),
         .backend = bucket->backend[place],
         .state = meta & HB_FLOW_META_STATE,
+        .tag = table->tags != NULL ? table->tags[entry] : 0,
     };
 }
 
@@ -260,8 +285,7 @@ static inline void hb_flow_table_repoint(struct hb_flow_table *table, hb_flow_re
 
     bucket->backend[entry & 3] = backend;
     bucket->incarnation[entry & 3] = (uint16_t)incarnation;
-    *meta = (uint8_t)((*meta & ~HB_FLOW_META_INCARNATION) |
-                      (incarnation >> 12 & HB_FLOW_META_INCARNATION));
+    *meta = (uint8_t)((*meta & ~HB_FLOW_META_INCARNATION) | hb_flow_incarnation_bits(incarnation));
 }
 
 /* Starts loading what a look-up will read first. Memory takes 100 ns and more, and a core can wait

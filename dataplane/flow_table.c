@@ -31,6 +31,18 @@ size_t hb_flow_table_bytes(uint64_t flows, uint64_t flows6)
            ipv6 * PLACES * 2 * HB_ADDRESS_SIZE;
 }
 
+size_t hb_flow_table_tags_bytes(uint64_t flows, uint64_t flows6)
+{
+    size_t buckets = (size_t)count_buckets(flows) + count_buckets(share_of_ipv6(flows, flows6));
+
+    return 4 * buckets * sizeof(uint16_t);
+}
+
+void hb_flow_table_attach(struct hb_flow_table *table, uint16_t *tags)
+{
+    table->tags = tags;
+}
+
 static uint32_t cut_timeout(uint32_t timeout_ms)
 {
     return timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS;
@@ -80,7 +92,8 @@ struct hb_flow_query hb_flow_query_of(const struct hb_flow_key *key, uint64_t ha
     static const uint8_t zero[HB_ADDRESS_SIZE];
     struct hb_flow_query query = {.hash = hash, .addresses = key->source};
     bool fit =
-        key->zero == 0 && (key->protocol == HB_PROTOCOL_TCP || key->protocol == HB_PROTOCOL_UDP);
+        key->zero == 0 && (key->protocol == HB_PROTOCOL_TCP || key->protocol == HB_PROTOCOL_UDP ||
+                           key->protocol == HB_PROTOCOL_SCTP);
 
     query.ports = (uint32_t)hb_load64(&key->source_port);
     if (key->family == HB_FAMILY_IPV6) {
@@ -269,6 +282,8 @@ static void move(struct hb_flow_table *table, hb_flow_ref from, hb_flow_ref to)
     b->incarnation[j] = a->incarnation[i];
     if (from >> 2 >= table->shelf[1].first)
         memcpy(addresses_of(table, to), addresses_of(table, from), 2 * HB_ADDRESS_SIZE);
+    if (table->tags != NULL)
+        table->tags[to] = table->tags[from];
     b->meta[j] = a->meta[i];
     a->meta[i] = HB_FLOW_FREE;
 }
@@ -331,8 +346,10 @@ static void fill(struct hb_flow_table *table, hb_flow_ref at, const struct hb_fl
     bucket->last_ms[place] = now_ms;
     bucket->backend[place] = value->backend;
     bucket->incarnation[place] = (uint16_t)value->incarnation;
-    bucket->meta[place] = (uint8_t)(value->state | (query->kind >> 1 & HB_FLOW_META_UDP) |
-                                    (value->incarnation >> 12 & HB_FLOW_META_INCARNATION));
+    bucket->meta[place] = (uint8_t)(value->state | hb_flow_protocol_bits(query->kind) |
+                                    hb_flow_incarnation_bits(value->incarnation));
+    if (table->tags != NULL)
+        table->tags[at] = 0;
     if (hb_flow_is_ipv6(query))
         memcpy(addresses_of(table, at), query->addresses, 2 * HB_ADDRESS_SIZE);
 }

@@ -14,10 +14,10 @@
  *           source[3]  destination  ports  backend  incarnation    last_ms  meta  -
  *           4 each     4            4      2        2, the low 16  4        1     1
  *
- * meta is, from bit 0: the state (3 bits), UDP or TCP (1), the incarnation's upper 4 bits. Fields
- * of one kind stand side by side, so three vector comparisons try all three keys at once and the
- * answer to "is it here" needs neither tags nor a second line. A hit at 90 % load reads 1.3 lines
- * on average and writes one.
+ * meta is, from bit 0: the state (3 bits), the protocol (2), the incarnation's upper 3 bits.
+ * Fields of one kind stand side by side, so three vector comparisons try all three keys at once and
+ * the answer to "is it here" needs neither tags nor a second line. A hit at 90 % load reads 1.3
+ * lines on average and writes one.
  *
  * An IPv6 key is 36 bytes. IPv6 flows have buckets of their own behind those for IPv4, of the same
  * form: in place of the addresses stands a fold of each, 32 bits, and the addresses themselves lie
@@ -53,9 +53,9 @@
  * is no way at all the insert fails and the caller forwards by the lookup table.
  *
  * Limits. Times are 32-bit milliseconds and may wrap; timeouts are cut to 2^30 ms (12 days), and
- * hb_flow_table_age must pass each bucket more often than that. Of a backend's incarnation 20 bits
+ * hb_flow_table_age must pass each bucket more often than that. Of a backend's incarnation 19 bits
  * are kept: incarnations of an id count up by one, so a stale entry could only be taken for a live
- * one if its id was given away a million times while the entry waited out its idle time.
+ * one if its id was given away 524,288 times while the entry waited out its idle time.
  *
  * Failure modes. Who knows the key of the hash can fill one bucket; the key is secret
  * (halbach/flow_key.h). g is not keyed: flows of equal g have second buckets as random as their
@@ -99,7 +99,7 @@ typedef uint32_t hb_flow_ref;
 enum hb_flow_state {
     HB_FLOW_FREE = 0,
     HB_FLOW_TCP_OPENING,     /* a SYN, or one packet of a flow that began elsewhere: tcp_syn_ms */
-    HB_FLOW_UDP_FIRST,       /* one datagram: udp_ms */
+    HB_FLOW_UDP_FIRST,       /* one datagram, or packet of SCTP: udp_ms */
     HB_FLOW_TCP_RESET,       /* tcp_rst_ms */
     HB_FLOW_TCP_ESTABLISHED, /* tcp_established_ms */
     HB_FLOW_TCP_CLOSING,     /* a FIN was seen: tcp_fin_ms */
@@ -112,13 +112,14 @@ static inline bool hb_flow_on_probation(uint8_t state)
     return state <= HB_FLOW_TCP_RESET;
 }
 
-#define HB_FLOW_INCARNATION_MASK 0xfffffu
+#define HB_FLOW_INCARNATION_MASK 0x7ffffu
 
 struct hb_flow_value {
     uint32_t
-        incarnation;  /* of the backend, so that a reused id inherits nothing; the low 20 bits */
+        incarnation;  /* of the backend, so that a reused id inherits nothing; the low 19 bits */
     uint16_t backend; /* id */
     uint8_t state;    /* enum hb_flow_state */
+    uint16_t tag;     /* see hb_flow_table_attach; not for insert */
 };
 
 enum hb_flow_insert {
@@ -165,6 +166,18 @@ struct hb_flow_table *hb_flow_table_init(void *memory, uint64_t flows, uint64_t 
 uint64_t hb_flow_table_capacity(const struct hb_flow_table *table); /* flows, both families */
 uint64_t hb_flow_table_used(const struct hb_flow_table *table);
 uint32_t hb_flow_table_buckets(const struct hb_flow_table *table);
+
+/* Bytes for a number beside each entry, of a table of so many flows. */
+size_t hb_flow_table_tags_bytes(uint64_t flows, uint64_t flows6);
+
+/* From now on entries have tags: hb_flow_table_tag sets one, new entries have 0. Their memory, all
+ * zero, stays the caller's and must outlive the table's use. */
+void hb_flow_table_attach(struct hb_flow_table *table, uint16_t *tags);
+
+static inline void hb_flow_table_tag(uint16_t *tags, hb_flow_ref entry, uint16_t tag)
+{
+    tags[entry] = tag;
+}
 
 /* Looks for up to HB_FLOW_FIND_MAX flows at once: found[i] is the entry of query[i], or
  * HB_FLOW_NONE when there is none or its time is over at `now_ms`. */

@@ -22,7 +22,10 @@
 #include "halbach/generation.h"
 #include "halbach/types.h"
 
-struct hb_service_map; /* service_map.h */
+struct hb_service_map;   /* service_map.h */
+struct hb_service_extra; /* service_extras.h */
+struct hb_quic_config;   /* quic_lb.h */
+struct hb_quic_servers;  /* quic_servers.h */
 
 /* The lookup table of a pool as the packet path needs it. slots == 0: no usable backend. */
 struct hb_pool {
@@ -48,11 +51,19 @@ struct hb_pool_bound {
     uint64_t weights; /* of all members */
 };
 
+/* What only some services have (service_extras.h). */
+enum {
+    HB_HAS_AFFINITY = 1, /* the slot is not that of the flow's hash */
+    HB_HAS_LIST = 2,     /* of sources, allowed or denied */
+    HB_HAS_LIMIT = 4,    /* on new flows a second or on flows */
+    HB_HAS_QUIC = 8,     /* connection ids name backends */
+};
+
 struct hb_service {
     uint16_t id;      /* index of its counters */
     uint8_t tracking; /* enum hb_tracking; UDP: all or off, since there is no changed for it */
-    uint8_t reserved;
-    uint32_t pool; /* index into pools */
+    uint8_t features; /* HB_HAS_... */
+    uint32_t pool;    /* index into pools */
 };
 _Static_assert(sizeof(struct hb_service) == 8, "eight services to a cache line");
 
@@ -98,6 +109,12 @@ struct hb_generation {
     struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
     const uint16_t *mss_max; /* by service, 0: any; NULL when no service lowers the MSS */
+
+    uint8_t features;                     /* of all services: HB_HAS_... */
+    const struct hb_service_extra *extra; /* by service; NULL: no service has any feature */
+    const struct hb_quic_config *quic;
+    const struct hb_quic_servers *servers;
+    uint16_t *const *flow_tags; /* by worker; see hb_flow_table_tag; NULL: flows are not limited */
 };
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */

@@ -30,6 +30,8 @@ struct hb_adopted {
     struct hb_built_generation *current;
     struct hb_built_generation **retired; /* not freed yet: a worker may still read them */
     uint32_t retired_count;
+    uint16_t **flow_tags;               /* by worker; NULL until a service limits its flows; then
+                                         * as long as there are workers */
     int fd;                             /* memfd of the current generation */
     struct hb_generation_header header; /* of the current generation; zeros: none */
     uint64_t adopt_ns, grace_ns;        /* what its adoption took */
@@ -69,6 +71,35 @@ static void free_retired(struct hb_adopted *adopted)
                            adopted->memory);
 }
 
+static void free_tags(struct hb_adopted *adopted)
+{
+    const struct hb_node_memory *memory = adopted->memory;
+
+    for (uint32_t i = 0; adopted->flow_tags != NULL && i < memory->workers; i++)
+        memory->release(memory->context, adopted->flow_tags[i]);
+    free(adopted->flow_tags);
+    adopted->flow_tags = NULL;
+}
+
+/* Made with the first generation that needs them. Entries keep tags of later ones too, so they
+ * stay.
+ */
+static bool make_tags(struct hb_adopted *adopted)
+{
+    const struct hb_node_memory *memory = adopted->memory;
+
+    if (adopted->flow_tags != NULL)
+        return true;
+    adopted->flow_tags = calloc(memory->workers + 1, sizeof(*adopted->flow_tags));
+    for (uint32_t i = 0; adopted->flow_tags != NULL && i < memory->workers; i++) {
+        adopted->flow_tags[i] =
+            memory->allocate(memory->context, memory->flow_tags_bytes, memory->worker_node[i]);
+        if (adopted->flow_tags[i] == NULL)
+            free_tags(adopted);
+    }
+    return adopted->flow_tags != NULL;
+}
+
 void hb_adopted_destroy(struct hb_adopted *adopted)
 {
     if (adopted == NULL)
@@ -78,6 +109,7 @@ void hb_adopted_destroy(struct hb_adopted *adopted)
     free(adopted->retired);
     hb_generation_free(adopted->current, adopted->store, adopted->memory);
     hb_table_store_destroy(adopted->store);
+    free_tags(adopted);
     if (adopted->fd >= 0)
         close(adopted->fd);
     free(adopted);
@@ -107,6 +139,7 @@ static struct hb_vip *list_vips(const struct hb_generation_header *header, uint3
         return NULL;
     for (uint32_t i = 0; i < header->services.count; i++) {
         vips[i].family = services[i].family;
+        vips[i].length = services[i].prefix_length;
         memcpy(vips[i].bytes, services[i].address, sizeof(vips[i].bytes));
     }
     qsort(vips, header->services.count, sizeof(*vips), compare_vips);
@@ -193,7 +226,14 @@ static enum hb_reject adopt_blob(struct hb_adopted *adopted, const void *blob,
     vips = list_vips(header, &vips_count);
     if (vips == NULL)
         return refuse_memory(fault, "no memory for the list of VIPs");
+    if (hb_generation_limits_flows(blob) && !make_tags(adopted)) {
+        free(vips);
+        return refuse_memory(fault, "no memory to count flows by service; reserve more hugepages, "
+                                    "or configure no limit on flows");
+    }
     built = hb_generation_build(blob, adopted->current, adopted->store, adopted->memory);
+    if (built != NULL)
+        hb_generation_set_tags(built, adopted->flow_tags);
     if (built == NULL) {
         free(vips);
         return refuse_memory(fault, "no memory for the generation and its tables; reserve more "

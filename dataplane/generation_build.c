@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service_extras.h"
 #include "service_map.h"
 
 /* Where the parts of a generation stand in its one block of memory. */
 struct layout {
-    size_t services, pools, past, backends, map, bounds, members, mss_max, bytes;
+    size_t services, pools, past, backends, map, bounds, members, extras, mss_max, bytes;
     uint32_t ids; /* largest backend id + 1 */
 };
 
@@ -50,8 +51,25 @@ static bool lowers_an_mss(const struct hb_generation_header *header)
     return false;
 }
 
+static struct hb_service_sections sections_of(const struct hb_generation_header *header,
+                                              uint32_t workers)
+{
+    return (struct hb_service_sections){
+        .services = records_of(header, &header->services),
+        .prefixes = records_of(header, &header->prefixes),
+        .quic = records_of(header, &header->quic),
+        .backends = records_of(header, &header->backends),
+        .services_count = header->services.count,
+        .prefixes_count = header->prefixes.count,
+        .quic_count = header->quic.count,
+        .backends_count = header->backends.count,
+        .workers = workers,
+    };
+}
+
 static struct layout lay_out(const struct hb_generation_header *header)
 {
+    struct hb_service_sections sections = sections_of(header, 1);
     const struct hb_backend_record *backends = records_of(header, &header->backends);
     struct layout layout = {.bytes = sizeof(struct hb_generation), .ids = 1};
 
@@ -61,7 +79,9 @@ static struct layout lay_out(const struct hb_generation_header *header)
     layout.pools = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool));
     layout.past = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool_past));
     layout.backends = place(&layout.bytes, layout.ids * sizeof(struct hb_backend));
-    layout.map = place(&layout.bytes, hb_service_map_bytes(header->services.count));
+    layout.map = place(&layout.bytes, hb_service_map_bytes(records_of(header, &header->services),
+                                                           header->services.count));
+    layout.extras = place(&layout.bytes, hb_service_extras_bytes(&sections));
     if (bounds_a_pool(header)) { /* a backend is a member of one pool at most */
         layout.bounds = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool_bound));
         layout.members = place(&layout.bytes, header->backends.count * sizeof(uint16_t));
@@ -76,7 +96,8 @@ static void fill_service(struct hb_service *service, const struct hb_service_rec
     service->id = (uint16_t)record->id;
     service->pool = record->pool;
     service->tracking = (uint8_t)record->tracking;
-    if (record->protocol == HB_PROTOCOL_UDP && record->tracking == HB_TRACKING_CHANGED)
+    service->features = hb_service_features(record);
+    if (record->protocol != HB_PROTOCOL_TCP && record->tracking == HB_TRACKING_CHANGED)
         service->tracking = HB_TRACKING_ALL; /* nothing tells the first datagram of a flow */
 }
 
@@ -121,6 +142,17 @@ static void fill_bounds(struct hb_pool_bound *bounds, uint16_t *member,
     }
 }
 
+static void add_extras(struct hb_generation *generation, void *memory,
+                       const struct hb_service_sections *sections)
+{
+    struct hb_service_extras extras = hb_service_extras_build(memory, sections);
+
+    generation->features = extras.features;
+    generation->extra = extras.extra;
+    generation->quic = extras.quic;
+    generation->servers = extras.servers;
+}
+
 /* The generation of one node, in one block. */
 static struct hb_generation *build_node(const struct hb_generation_header *header,
                                         const struct hb_pool_table *tables,
@@ -129,6 +161,7 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
     const struct hb_service_record *service_records = records_of(header, &header->services);
     const struct hb_pool_record *pool_records = records_of(header, &header->pools);
     const struct hb_backend_record *backend_records = records_of(header, &header->backends);
+    struct hb_service_sections sections = sections_of(header, memory->workers);
     struct layout layout = lay_out(header);
     uint8_t *block = memory->allocate(memory->context, layout.bytes, node);
     struct hb_generation *generation = (void *)block;
@@ -189,6 +222,7 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
             mss_max[i] = service_records[i].mss_max;
         generation->mss_max = mss_max;
     }
+    add_extras(generation, block + layout.extras, &sections);
     if (layout.bounds != 0) {
         struct hb_pool_bound *bounds = (void *)(block + layout.bounds);
 
@@ -298,6 +332,24 @@ void hb_generation_free(struct hb_built_generation *built, struct hb_table_store
     free(built->tables);
     free(built->pools);
     free(built);
+}
+
+bool hb_generation_limits_flows(const void *blob)
+{
+    const struct hb_generation_header *header = blob;
+    const struct hb_service_record *services = records_of(header, &header->services);
+
+    for (uint32_t i = 0; i < header->services.count; i++)
+        if (services[i].flows_max != 0)
+            return true;
+    return false;
+}
+
+void hb_generation_set_tags(struct hb_built_generation *built, uint16_t *const *tags)
+{
+    for (uint32_t node = 0; node < HB_NODES_MAX; node++)
+        if (built->set.node[node] != NULL)
+            ((struct hb_generation *)(uintptr_t)built->set.node[node])->flow_tags = tags;
 }
 
 static struct hb_table_columns any_columns(const struct hb_table *table)

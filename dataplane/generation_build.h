@@ -39,6 +39,12 @@ struct hb_built_generation *hb_generation_build(const void *blob,
                                                 struct hb_table_store *store,
                                                 const struct hb_node_memory *memory);
 
+/* Whether some service of a checked blob limits its flows, so that workers need tags for them. */
+bool hb_generation_limits_flows(const void *blob);
+
+/* The tags of the workers' flow caches, by worker; before it is adopted. */
+void hb_generation_set_tags(struct hb_built_generation *built, uint16_t *const *tags);
+
 /* It is about to be adopted, at this time of the workers' clock. */
 void hb_generation_begin(const struct hb_built_generation *built, uint32_t now_ms);
 

@@ -17,8 +17,6 @@
 #include "generation_check_internal.h"
 #include "rewrite_check.h"
 
-#define MSS_MIN 88u /* bytes; smaller segments are nearly all headers */
-
 enum hb_reject hb_check_refuse(struct hb_generation_fault *fault, enum hb_reject reason,
                                uint32_t record, uint64_t offset, const char *format, ...)
 {
@@ -31,22 +29,6 @@ enum hb_reject hb_check_refuse(struct hb_generation_fault *fault, enum hb_reject
     vsnprintf(fault->text, sizeof(fault->text), format, arguments);
     va_end(arguments);
     return reason;
-}
-
-static const struct hb_service_record *services(const struct hb_check *c)
-{
-    return (const void *)(c->blob + c->header->services.offset);
-}
-
-/* An IPv4 address uses the first four bytes of its field only; "any" is no address of a service or
- * a backend. */
-static bool is_address(const uint8_t address[HB_ADDRESS_SIZE], uint8_t family)
-{
-    if (is_zero(address, HB_ADDRESS_SIZE))
-        return false;
-    if (family == HB_FAMILY_IPV4)
-        return is_zero(address + 4, HB_ADDRESS_SIZE - 4);
-    return family == HB_FAMILY_IPV6;
 }
 
 enum hb_reject hb_generation_check_fd(int fd, uint64_t *size, struct hb_generation_fault *fault)
@@ -235,10 +217,6 @@ static enum hb_reject check_names(struct hb_check *c)
     return HB_REJECT_NONE;
 }
 
-#define REFUSE_SERVICE(c, reason, i, field, format, ...)                                           \
-    REFUSE_FIELD(c, reason, i, &services(c)[i].field, "service %u (%s): " format, i,               \
-                 services(c)[i].name, __VA_ARGS__)
-
 /* ICMP messages may not come from a group or from loopback. All zero: from the VIP. */
 static bool is_icmp_source4(const uint8_t address[4])
 {
@@ -279,117 +257,6 @@ static enum hb_reject check_settings(struct hb_check *c)
     return HB_REJECT_NONE;
 }
 
-/* What this dataplane can't do yet is refused, not ignored. */
-static enum hb_reject check_service_features(struct hb_check *c, uint32_t i)
-{
-    const struct hb_service_record *service = &services(c)[i];
-
-    if (service->prefix_length != hb_address_bits(service->family))
-        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, prefix_length,
-                              "prefix length %u, must be %u", service->prefix_length,
-                              hb_address_bits(service->family));
-    if (service->port_last != service->port)
-        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, port_last, "a range of ports, must be one%s",
-                              "");
-    if (service->affinity != HB_AFFINITY_FLOW || service->affinity_prefix != 0)
-        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, affinity, "affinity %u, must be 0",
-                              service->affinity);
-    if (service->quic_count != 0 || service->quic_first != 0)
-        return REFUSE_SERVICE(c, HB_REJECT_QUIC, i, quic_count, "%u QUIC configurations, must be 0",
-                              service->quic_count);
-    if (service->prefix_list != 0 || service->flags != 0)
-        return REFUSE_SERVICE(c, HB_REJECT_PREFIX, i, prefix_list, "prefix list %u, must be 0",
-                              service->prefix_list);
-    if (service->mss_max != 0 &&
-        (service->protocol != HB_PROTOCOL_TCP || service->mss_max < MSS_MIN))
-        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, mss_max,
-                              "MSS %u, must be 0, or %u and more for TCP", service->mss_max,
-                              MSS_MIN);
-    if (service->new_flows_rate != 0 || service->flows_max != 0)
-        return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, new_flows_rate,
-                              "a limit is set, must be 0%s", "");
-    return HB_REJECT_NONE;
-}
-
-static enum hb_reject check_services(struct hb_check *c)
-{
-    enum hb_reject reason;
-
-    for (uint32_t i = 0; i < c->header->services.count; i++) {
-        const struct hb_service_record *service = &services(c)[i];
-
-        if (service->family != HB_FAMILY_IPV4 && service->family != HB_FAMILY_IPV6)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, family, "family %u, must be 4 or 6",
-                                  service->family);
-        if (!is_address(service->address, service->family))
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, address,
-                                  "the VIP is not an IPv%u address", service->family);
-        if (service->protocol != HB_PROTOCOL_TCP && service->protocol != HB_PROTOCOL_UDP)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, protocol,
-                                  "protocol %u, must be 6 (TCP) or 17 (UDP)", service->protocol);
-        if (service->port == 0)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, port, "port %u, must be 1 to 65535", 0);
-        if (service->id >= c->limits->services_max)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, id,
-                                  "id %u, this dataplane counts ids below %u", service->id,
-                                  c->limits->services_max);
-        if (i > 0 && service->id <= services(c)[i - 1].id)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, id,
-                                  "id %u follows id %u; records must be sorted by unique ids",
-                                  service->id, services(c)[i - 1].id);
-        if (service->tracking >= HB_TRACKINGS)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, tracking,
-                                  "tracking %u, must be 0 (all), 1 (changed) or 2 (off)",
-                                  service->tracking);
-        if (!is_zero(service->reserved, sizeof(service->reserved)))
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, reserved,
-                                  "reserved bytes are not zero%s", "");
-        reason = check_service_features(c, i);
-        if (reason != HB_REJECT_NONE)
-            return reason;
-    }
-    return HB_REJECT_NONE;
-}
-
-/* Address, port, protocol and family stand together at the start of the record. */
-static int compare_service_keys(const void *left, const void *right)
-{
-    const struct hb_service_record *const *a = left, *const *b = right;
-
-    return memcmp(*a, *b, offsetof(struct hb_service_record, prefix_length));
-}
-
-static enum hb_reject check_service_duplicates(struct hb_check *c)
-{
-    uint32_t count = c->header->services.count, first = UINT32_MAX, second = UINT32_MAX;
-    const struct hb_service_record **sorted = calloc(count + 1, sizeof(*sorted));
-
-    if (sorted == NULL)
-        return hb_check_refuse(c->fault, HB_REJECT_NO_MEMORY, 0, 0,
-                               "no memory to compare %u services", count);
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = &services(c)[i];
-    qsort(sorted, count, sizeof(*sorted), compare_service_keys);
-    for (uint32_t i = 1; i < count && second == UINT32_MAX; i++) {
-        if (compare_service_keys(&sorted[i - 1], &sorted[i]) != 0)
-            continue;
-        first = (uint32_t)(sorted[i - 1] - services(c));
-        second = (uint32_t)(sorted[i] - services(c));
-    }
-    free(sorted);
-    if (second == UINT32_MAX)
-        return HB_REJECT_NONE;
-    if (second < first) {
-        uint32_t swap = first;
-
-        first = second;
-        second = swap;
-    }
-    return REFUSE_SERVICE(c, HB_REJECT_SERVICE_DUPLICATE, second, address,
-                          "has the address, protocol and port of service %u (%s)", first,
-                          services(c)[first].name);
-}
-
 #define REFUSE_BACKEND(c, reason, i, field, format, ...)                                           \
     REFUSE_FIELD(c, reason, i, &backends(c)[i].field, "backend %u (%s): " format, i,               \
                  backends(c)[i].name, __VA_ARGS__)
@@ -398,16 +265,10 @@ static enum hb_reject check_pool_indexes(struct hb_check *c)
 {
     uint32_t count = c->header->pools.count;
 
-    for (uint32_t i = 0; i < c->header->services.count; i++)
-        if (services(c)[i].pool >= count)
-            return REFUSE_SERVICE(c, HB_REJECT_POOL_INDEX, i, pool,
-                                  "names pool %u, there are %u pools", services(c)[i].pool, count);
-    for (uint32_t i = 0; i < c->header->services.count; i++)
-        if (services(c)[i].tracking != HB_TRACKING_ALL &&
-            pools(c)[services(c)[i].pool].bounded_load != 0)
-            return REFUSE_SERVICE(c, HB_REJECT_SERVICE, i, tracking,
-                                  "tracking %u, but pool %u bounds its load, which needs 0 (all)",
-                                  services(c)[i].tracking, services(c)[i].pool);
+    enum hb_reject reason = hb_check_service_pools(c);
+
+    if (reason != HB_REJECT_NONE)
+        return reason;
     for (uint32_t i = 0; i < c->header->backends.count; i++)
         if (backends(c)[i].pool >= count)
             return REFUSE_BACKEND(c, HB_REJECT_POOL_INDEX, i, pool,
@@ -441,6 +302,12 @@ static enum hb_reject check_backends(struct hb_check *c)
         if (!is_zero(backend->reserved, sizeof(backend->reserved)))
             return REFUSE_BACKEND(c, HB_REJECT_BACKEND, i, reserved,
                                   "reserved bytes are not zero%s", "");
+        if (backend->server_id_length > sizeof(backend->server_id) ||
+            !is_zero(backend->server_id + backend->server_id_length,
+                     sizeof(backend->server_id) - backend->server_id_length))
+            return REFUSE_BACKEND(c, HB_REJECT_BACKEND, i, server_id,
+                                  "its server id has %u bytes or others behind them, at most %zu",
+                                  backend->server_id_length, sizeof(backend->server_id));
         c->index_of[backend->id] = (uint16_t)i;
     }
     return HB_REJECT_NONE;
@@ -484,10 +351,13 @@ static enum hb_reject (*const ladder[])(struct hb_check *) = {
     check_sections,
     check_names,
     check_settings,
-    check_services,
-    check_service_duplicates,
+    hb_check_services,
+    hb_check_service_duplicates,
+    hb_check_prefixes,
+    hb_check_quic,
     check_pool_indexes,
     check_backends,
+    hb_check_server_ids,
     check_rewrites,
     hb_check_table_indexes,
     hb_check_tables,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * generation_check_internal.h: what the two files of the check share: generation_check.c (header,
- * sections, services, pools, backends) and generation_check_tables.c (tables and their slots).
+ * generation_check_internal.h: what the files of the check share: generation_check.c (header,
+ * sections, pools, backends), generation_check_services.c (services and what belongs to them) and
+ * generation_check_tables.c (tables and their slots).
  */
 #ifndef HB_DATAPLANE_GENERATION_CHECK_INTERNAL_H
 #define HB_DATAPLANE_GENERATION_CHECK_INTERNAL_H
@@ -30,6 +31,11 @@ enum hb_reject hb_check_refuse(struct hb_generation_fault *fault, enum hb_reject
     hb_check_refuse((c)->fault, reason, record, (uint64_t)((const uint8_t *)(field) - (c)->blob),  \
                     __VA_ARGS__)
 
+static inline const struct hb_service_record *services(const struct hb_check *c)
+{
+    return (const void *)(c->blob + c->header->services.offset);
+}
+
 static inline const struct hb_pool_record *pools(const struct hb_check *c)
 {
     return (const void *)(c->blob + c->header->pools.offset);
@@ -49,6 +55,17 @@ static inline bool is_zero(const void *bytes, size_t count)
     return count == 0;
 }
 
+/* An IPv4 address uses the first four bytes of its field only; "any" is no address of a service or
+ * a backend. */
+static inline bool is_address(const uint8_t address[HB_ADDRESS_SIZE], uint8_t family)
+{
+    if (is_zero(address, HB_ADDRESS_SIZE))
+        return false;
+    if (family == HB_FAMILY_IPV4)
+        return is_zero(address + 4, HB_ADDRESS_SIZE - 4);
+    return family == HB_FAMILY_IPV6;
+}
+
 /* One section or table body lies in the blob behind the header. Bytes do not overflow: counts are
  * 32 bits and records less than 2^31. */
 static inline bool is_inside(const struct hb_check *c, uint64_t offset, uint64_t bytes)
@@ -56,6 +73,14 @@ static inline bool is_inside(const struct hb_check *c, uint64_t offset, uint64_t
     return offset % HB_SECTION_ALIGN == 0 && offset >= sizeof(*c->header) && offset <= c->size &&
            bytes <= c->size - offset;
 }
+
+/* In generation_check_services.c. */
+enum hb_reject hb_check_services(struct hb_check *c);
+enum hb_reject hb_check_service_duplicates(struct hb_check *c);
+enum hb_reject hb_check_prefixes(struct hb_check *c);
+enum hb_reject hb_check_quic(struct hb_check *c);
+enum hb_reject hb_check_service_pools(struct hb_check *c);
+enum hb_reject hb_check_server_ids(struct hb_check *c); /* after the backends */
 
 /* The last steps of the ladder, in generation_check_tables.c. */
 enum hb_reject hb_check_table_indexes(struct hb_check *c);

@@ -2,6 +2,7 @@
 /* See lookup.h. */
 #include "lookup.h"
 
+#include "affinity.h"
 #include "service_map.h"
 
 static void look_into_caches(const struct hb_generation *generation,
@@ -50,7 +51,9 @@ void hb_lookup_flow(const struct hb_generation *generation, struct hb_worker *co
     reply->slots = pool->slots;
     reply->source = HB_LOOKUP_NO_BACKEND;
     if (pool->slots > 0) {
-        reply->slot = hb_slot_of(reply->hash, pool->slots);
+        struct hb_flow_query query = hb_flow_query_of(&flow, reply->hash);
+
+        reply->slot = hb_slot_of(hb_slot_hash(generation, (uint32_t)index, &query), pool->slots);
         reply->table_backend = pool->owner[reply->slot];
         reply->backend = reply->table_backend;
         reply->source = HB_LOOKUP_TABLE;

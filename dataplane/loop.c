@@ -53,7 +53,7 @@ static void count_expired(void *context, const struct hb_flow_value *flow)
     struct hb_worker *worker = context;
 
     worker->counters->flow_expiries++;
-    hb_uncount_flow(worker, flow->backend);
+    hb_end_flow(worker, flow);
 }
 
 /* Ages as many buckets as the time since the last turn calls for. What is due is kept in fractions

@@ -22,6 +22,7 @@ struct hb_node_memory {
     /* For what each worker has of its own: how many there are, and on which node each one is. */
     uint32_t workers;
     const uint8_t *worker_node;
+    size_t flow_tags_bytes; /* hb_flow_table_tags_bytes of each worker's flow cache */
 };
 
 #endif

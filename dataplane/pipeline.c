@@ -62,6 +62,17 @@ static void sample_talker(struct hb_batch *batch)
     batch->worker->counters->sampled++;
 }
 
+/* What only some services have. */
+static void run_extras(struct hb_batch *batch)
+{
+    uint8_t features = batch->generation->features;
+
+    if ((features & (HB_HAS_LIST | HB_HAS_LIMIT)) != 0)
+        hb_stage_admit(batch);
+    if ((features & HB_HAS_QUIC) != 0)
+        hb_stage_quic(batch);
+}
+
 /* The way of a batch that was taken in. */
 static void run(struct hb_batch *batch)
 {
@@ -87,23 +98,27 @@ static void run(struct hb_batch *batch)
     /* What is left is for a service: note who sends much. */
     sample_talker(batch);
 
-    /* 5. Ask the flow cache: a flow stays on its backend while that is there and not down. */
+    /* 5. Sources that a service does not want; connection ids of QUIC that name a backend. */
+    if (batch->count != 0 && unlikely(batch->generation->features != 0))
+        run_extras(batch);
+
+    /* 6. Ask the flow cache: a flow stays on its backend while that is there and not down. */
     hb_stage_flow(batch);
 
-    /* 6. All others: by the lookup table of the service's pool. Remember the new flows. */
+    /* 7. All others: by the lookup table of the service's pool. Remember the new flows. */
     hb_stage_select(batch);
     if (unlikely(batch->aside_count != 0))
         hb_rejoin(batch, HB_SHAPE_DECIDED);
     if (unlikely(batch->generation != NULL && batch->generation->mss_max != NULL))
         hb_stage_mss(batch);
 
-    /* 7. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
+    /* 8. Put the backend's Ethernet and tunnel headers in front of the IP packet. */
     hb_stage_encap(batch);
 
-    /* 8. Send, each packet on its backend's port. */
+    /* 9. Send, each packet on its backend's port. */
     hb_stage_output(batch);
 
-    /* 9. And what belongs to the kernel, and what goes back. */
+    /* 10. And what belongs to the kernel, and what goes back. */
     hb_punt_flush(worker);
     if (unlikely(worker->answers_count != 0))
         hb_answer_flush(worker);

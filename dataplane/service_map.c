@@ -18,11 +18,27 @@ static uint32_t count_slots(uint32_t records)
     return slots;
 }
 
-size_t hb_service_map_bytes(uint32_t count)
+/* Of the two tables of each family; a multiple of 64. */
+static size_t table_bytes(uint32_t slots)
 {
-    return sizeof(struct hb_service_map) +
-           2 * (size_t)count_slots(count) *
-               (sizeof(struct hb_service_slot4) + sizeof(struct hb_service_slot6));
+    return 2 * (size_t)slots * (sizeof(struct hb_service_slot4) + sizeof(struct hb_service_slot6));
+}
+
+static uint32_t count_wide(const struct hb_service_record *records, uint32_t count)
+{
+    uint32_t wide = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        wide += hb_service_is_wide(&records[i]);
+    return wide;
+}
+
+size_t hb_service_map_bytes(const struct hb_service_record *records, uint32_t count)
+{
+    uint32_t wide = count_wide(records, count);
+
+    return sizeof(struct hb_service_map) + table_bytes(count_slots(count - wide)) +
+           hb_service_nets_bytes(wide);
 }
 
 static struct hb_service_slot6 *probe6(const struct hb_service_map *map, bool vips,
@@ -77,9 +93,9 @@ struct hb_service_map *hb_service_map_build(void *memory, const struct hb_servic
                                             uint32_t count, uint32_t *duplicate)
 {
     struct hb_service_map *map = memory;
-    uint32_t slots = count_slots(count);
+    uint32_t wide = count_wide(records, count), slots = count_slots(count - wide);
 
-    memset(map, 0, hb_service_map_bytes(count));
+    memset(map, 0, sizeof(*map) + table_bytes(slots));
     map->mask = slots - 1;
     map->shift = 64 - (uint32_t)__builtin_ctz(slots);
     map->ipv4[0] = (struct hb_service_slot4 *)(map + 1);
@@ -90,10 +106,18 @@ struct hb_service_map *hb_service_map_build(void *memory, const struct hb_servic
         map->ipv4[0][i].index = HB_SERVICE_EMPTY;
         map->ipv6[0][i].index = HB_SERVICE_EMPTY;
     }
+    if (wide > 0) {
+        map->nets = hb_service_nets_build((uint8_t *)(map + 1) + table_bytes(slots), records, count,
+                                          duplicate);
+        if (map->nets == NULL)
+            return NULL;
+    }
     for (uint32_t i = 0; i < count; i++) {
-        bool fresh = records[i].family == HB_FAMILY_IPV4 ? add4(map, &records[i], (int32_t)i)
-                                                         : add6(map, &records[i], (int32_t)i);
+        bool fresh = true;
 
+        if (!hb_service_is_wide(&records[i]))
+            fresh = records[i].family == HB_FAMILY_IPV4 ? add4(map, &records[i], (int32_t)i)
+                                                        : add6(map, &records[i], (int32_t)i);
         if (!fresh) {
             *duplicate = i;
             return NULL;
@@ -102,12 +126,33 @@ struct hb_service_map *hb_service_map_build(void *memory, const struct hb_servic
     return map;
 }
 
+/* One that prefixes say nothing of may still be the address of a single service. */
+static int32_t find_wide(const struct hb_service_map *map, uint8_t family,
+                         const uint64_t address[2], uint16_t port, uint8_t protocol)
+{
+    if (map->nets == NULL)
+        return HB_SERVICE_NOT_VIP;
+    return hb_service_nets_find(map->nets, family, address, port, protocol);
+}
+
+int32_t hb_service_map_wide_ipv4(const struct hb_service_map *map, uint32_t address, uint16_t port,
+                                 uint8_t protocol)
+{
+    const uint64_t words[2] = {address, 0};
+
+    return find_wide(map, HB_FAMILY_IPV4, words, port, protocol);
+}
+
 int32_t hb_service_map_find_ipv6(const struct hb_service_map *map, const uint8_t *address,
                                  uint16_t port, uint8_t protocol)
 {
     int32_t index = probe6(map, false, address, port | (uint32_t)protocol << 16)->index;
+    const uint64_t words[2] = {hb_load64(address), hb_load64(address + 8)};
 
     if (index != HB_SERVICE_EMPTY)
+        return index;
+    index = find_wide(map, HB_FAMILY_IPV6, words, port, protocol);
+    if (index != HB_SERVICE_NOT_VIP)
         return index;
     return probe6(map, true, address, 0)->index != HB_SERVICE_EMPTY ? HB_SERVICE_NONE
                                                                     : HB_SERVICE_NOT_VIP;

@@ -9,6 +9,11 @@
  * that misses, to tell a stray packet to a VIP (dropped here) from the kernel's traffic (punted).
  * An IPv4 key is one number of 64 bits, four slots to a cache line: 4,096 services are 128 KB.
  *
+ * These tables hold the services of one address and one port. Those with a prefix of addresses or a
+ * range of ports are asked for in a second step (service_nets.h) when the first has missed, and
+ * only if there are any; the first is always the more specific. So where there are some, a packet
+ * that is for them, and one for the kernel, costs that step too.
+ *
  * Pure; a built map may be read by any number of threads.
  */
 #ifndef HB_DATAPLANE_SERVICE_MAP_H
@@ -20,6 +25,7 @@
 
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"
+#include "service_nets.h"
 
 enum {
     HB_SERVICE_NONE = -1,    /* a VIP, but no service with this protocol and port */
@@ -49,15 +55,16 @@ struct hb_service_map {
     uint32_t shift;            /* from 64 bits to a slot */
     struct hb_service_slot4 *ipv4[2];
     struct hb_service_slot6 *ipv6[2];
-    uint64_t reserved[3];
+    struct hb_service_nets *nets; /* NULL: none */
+    uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct hb_service_map) == 64, "slots start at a cache line");
 
-/* Bytes of memory that a map of `count` services needs. */
-size_t hb_service_map_bytes(uint32_t count);
+/* Bytes of memory that a map of these services needs. */
+size_t hb_service_map_bytes(const struct hb_service_record *records, uint32_t count);
 
-/* Builds the map of `count` records in `memory` (64-byte aligned, hb_service_map_bytes(count)
- * bytes; the caller owns it). Returns the map, or NULL when two records share a key and
+/* Builds the map of `count` records in `memory` (64-byte aligned, hb_service_map_bytes bytes; the
+ * caller owns it). Returns the map, or NULL when two records share a key and
  * `*duplicate` is the index of the second. */
 struct hb_service_map *hb_service_map_build(void *memory, const struct hb_service_record *records,
                                             uint32_t count, uint32_t *duplicate);
@@ -84,6 +91,10 @@ static inline struct hb_service_slot4 *hb_service_probe4(const struct hb_service
     return &slots[at];
 }
 
+/* What prefixes and ranges say of an IPv4 packet; only if there are any. */
+int32_t hb_service_map_wide_ipv4(const struct hb_service_map *map, uint32_t address, uint16_t port,
+                                 uint8_t protocol);
+
 /* The same for the packet path. `address` is the four bytes of a VIP as loaded, or points to the
  * sixteen; `port` is the destination port as loaded. */
 static inline int32_t hb_service_map_find_ipv4(const struct hb_service_map *map, uint32_t address,
@@ -92,6 +103,12 @@ static inline int32_t hb_service_map_find_ipv4(const struct hb_service_map *map,
     int32_t index = hb_service_probe4(map, 0, hb_service_key4(address, port, protocol))->index;
 
     if (index != HB_SERVICE_EMPTY)
+        return index;
+    if (__builtin_expect(map->nets != NULL, 0))
+        index = hb_service_map_wide_ipv4(map, address, port, protocol);
+    else
+        index = HB_SERVICE_NOT_VIP;
+    if (index != HB_SERVICE_NOT_VIP)
         return index;
     return hb_service_probe4(map, 1, address)->index != HB_SERVICE_EMPTY ? HB_SERVICE_NONE
                                                                          : HB_SERVICE_NOT_VIP;

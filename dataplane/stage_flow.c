@@ -33,6 +33,7 @@
 
 #include <rte_prefetch.h>
 
+#include "affinity.h"
 #include "flow_bucket.h"
 #include "stages.h"
 #include "worker_state.h"
@@ -92,11 +93,11 @@ struct guide {
     const struct hb_service *services;
     uint32_t backends_count;
     uint32_t now_ms;
-    /* By an entry's state, and by that with the bit set that says that it is of the other protocol:
-     * 0, as for a free place. */
-    uint32_t timeout_ms[2 * (HB_FLOW_META_STATE + 1)];
+    /* By an entry's state, and by that with bits set that say that it is of another protocol: 0, as
+     * for a free place. */
+    uint32_t timeout_ms[4 * (HB_FLOW_META_STATE + 1)];
 };
-_Static_assert(HB_FLOW_META_UDP == HB_FLOW_META_STATE + 1, "one bit more");
+_Static_assert(HB_FLOW_META_PROTOCOL == 3 * (HB_FLOW_META_STATE + 1), "two bits more");
 
 static struct guide make_guide(const struct hb_batch *batch)
 {
@@ -129,11 +130,12 @@ static struct spot spot_of(const struct guide *guide, hb_flow_ref entry)
 static inline struct spot find_in(const struct guide *guide, struct hb_flow_bucket *bucket,
                                   const struct hb_flow_query *query)
 {
-    uint32_t protocol = query->kind >> 1 & HB_FLOW_META_UDP;
+    uint32_t protocol = hb_flow_protocol_bits(query->kind);
 
     for (uint32_t same = hb_flow_compare(bucket, query); likely(same != 0); same &= same - 1) {
         uint32_t place = (uint32_t)__builtin_ctz(same);
-        uint32_t state = (bucket->meta[place] ^ protocol) & (HB_FLOW_META_STATE | HB_FLOW_META_UDP);
+        uint32_t state =
+            (bucket->meta[place] ^ protocol) & (HB_FLOW_META_STATE | HB_FLOW_META_PROTOCOL);
 
         if (likely(guide->now_ms - bucket->last_ms[place] < guide->timeout_ms[state]))
             return (struct spot){bucket, place};
@@ -154,8 +156,7 @@ static inline bool follow(const struct guide *guide, struct hb_packet *packet, s
 {
     struct hb_flow_bucket *bucket = spot.bucket;
     uint32_t meta = bucket->meta[spot.place], id = bucket->backend[spot.place];
-    uint32_t incarnation = bucket->incarnation[spot.place] | (meta & HB_FLOW_META_INCARNATION)
-                                                                 << 12;
+    uint32_t incarnation = hb_flow_incarnation_of(bucket->incarnation[spot.place], meta);
     uint32_t state = next_state[meta & HB_FLOW_META_STATE][packet->event];
     const struct hb_backend *backend = &guide->backends[id];
     uint64_t is, must_be;
@@ -190,7 +191,8 @@ static void prefetch_slot(const struct hb_batch *batch, const struct hb_packet *
     const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
 
     if (pool->slots != 0)
-        rte_prefetch0(&pool->owner[hb_slot_of(packet->flow.hash, pool->slots)]);
+        rte_prefetch0(&pool->owner[hb_slot_of(
+            hb_slot_hash(generation, packet->service, &packet->flow), pool->slots)]);
 }
 
 /* The IPv6 flows among them: packets `at`. */
@@ -256,7 +258,8 @@ static inline bool serve_untracked(struct hb_batch *batch, struct hb_packet *pac
     const struct hb_generation *generation = batch->generation;
     const struct hb_service *service = &generation->services[packet->service];
     const struct hb_pool *pool = &generation->pools[service->pool];
-    uint32_t slot = hb_slot_of(packet->flow.hash, pool->slots);
+    uint32_t slot =
+        hb_slot_of(hb_slot_hash(generation, packet->service, &packet->flow), pool->slots);
     uint16_t previous;
 
     if (service->tracking == HB_TRACKING_ALL || unlikely(pool->slots == 0))

@@ -29,6 +29,7 @@
  */
 #include <rte_prefetch.h>
 
+#include "affinity.h"
 #include "flow_bucket.h"
 #include "stages.h"
 #include "worker_state.h"
@@ -47,6 +48,11 @@ static uint32_t service_id(const struct hb_batch *batch, const struct hb_packet 
     return batch->generation->services[packet->service].id;
 }
 
+static inline uint64_t slot_hash(const struct hb_batch *batch, const struct hb_packet *packet)
+{
+    return hb_slot_hash(batch->generation, packet->service, &packet->flow);
+}
+
 /* The owner of the flow's slot, or HB_BACKEND_NONE when the pool has no backend for it. That every
  * owner is in the generation and has a rewrite was checked before it was adopted. */
 static uint16_t owner_of(const struct hb_batch *batch, const struct hb_packet *packet)
@@ -56,7 +62,7 @@ static uint16_t owner_of(const struct hb_batch *batch, const struct hb_packet *p
 
     if (pool->slots == 0)
         return HB_BACKEND_NONE;
-    return pool->owner[hb_slot_of(packet->flow.hash, pool->slots)];
+    return pool->owner[hb_slot_of(slot_hash(batch, packet), pool->slots)];
 }
 
 /* The same for a packet that may belong to an older flow: the previous owner of an unsettled slot.
@@ -66,7 +72,7 @@ static uint16_t previous_owner_of(const struct hb_batch *batch, const struct hb_
 {
     const struct hb_generation *generation = batch->generation;
     uint32_t pool = generation->services[packet->service].pool;
-    uint32_t slot = hb_slot_of(packet->flow.hash, generation->pools[pool].slots);
+    uint32_t slot = hb_slot_of(slot_hash(batch, packet), generation->pools[pool].slots);
     uint16_t previous;
 
     if (packet->event == HB_EVENT_SYN || packet->event == HB_EVENT_UDP ||
@@ -97,8 +103,8 @@ static __attribute__((noinline)) bool keep_bound(struct hb_batch *batch, struct 
     worker->bounded = worker->loads;
     if (unlikely(!hb_loads_are_of(worker->loads, generation)))
         hb_loads_enter(worker->loads, generation, worker->backends);
-    id = hb_bounded_choose(worker->loads, generation, worker->backends, pool, packet->flow.hash,
-                           packet->backend_id);
+    id = hb_bounded_choose(worker->loads, generation, worker->backends, pool,
+                           slot_hash(batch, packet), packet->backend_id);
     if (id == packet->backend_id)
         return false;
     worker->counters->flow_overflows++;
@@ -109,6 +115,21 @@ static __attribute__((noinline)) bool keep_bound(struct hb_batch *batch, struct 
 static inline bool is_bounded(const struct hb_batch *batch)
 {
     return unlikely(batch->generation->bounds != NULL);
+}
+
+static inline bool is_limited(const struct hb_batch *batch)
+{
+    return unlikely((batch->generation->features & HB_HAS_LIMIT) != 0);
+}
+
+/* Asks the limits of the packet's service. An earlier packet of the same burst may have made the
+ * entry, so it is looked for again. False: the packet has gone its way, by the table or not at all.
+ */
+static bool admit(struct hb_batch *batch, struct hb_packet *packet)
+{
+    if ((batch->generation->services[packet->service].features & HB_HAS_LIMIT) == 0)
+        return true;
+    return hb_admit_flow(batch, packet, find_again(batch->worker, packet)) == HB_ADMITTED;
 }
 
 /* Moves an entry that does not decide any more to the backend just chosen. */
@@ -145,9 +166,11 @@ static void count_insert(struct hb_batch *batch, struct hb_packet *packet, hb_fl
     if (result != HB_FLOW_ADDED) {
         worker->counters->flow_expiries += result == HB_FLOW_REPLACED;
         worker->counters->flow_evictions += result == HB_FLOW_EVICTED;
-        hb_uncount_flow(worker, displaced->backend);
+        hb_end_flow(worker, displaced);
     }
     worker->counters->flow_inserts++;
+    if (is_limited(batch))
+        hb_admit_count(batch, packet, entry);
     if (is_bounded(batch) && packet->event != HB_EVENT_ACK && keep_bound(batch, packet))
         hb_flow_table_repoint(worker->flows, entry, packet->backend_id,
                               packet->backend->incarnation);
@@ -204,6 +227,8 @@ static void select_backend(struct hb_batch *batch, struct hb_packet *packet)
     if (unlikely(batch->generation->past != NULL))
         chosen = previous_owner_of(batch, packet, owner);
     set_backend(batch, packet, chosen);
+    if (is_limited(batch) && !admit(batch, packet))
+        return;
     entry = remember(batch, packet);
     if (entry == HB_FLOW_NONE || hb_flow_follow(batch, packet, entry) ||
         hb_reset_flow(batch, packet, entry))
@@ -225,7 +250,7 @@ static void note_uses(struct hb_batch *batch)
 
         if (generation->past[pool].unsettled == NULL || generation->past[pool].used == NULL)
             continue;
-        slot = hb_slot_of(packet->flow.hash, generation->pools[pool].slots);
+        slot = hb_slot_of(slot_hash(batch, packet), generation->pools[pool].slots);
         if (packet->backend_id != generation->pools[pool].owner[slot] &&
             hb_slot_is_unsettled(generation->past[pool].unsettled, slot))
             generation->past[pool].used[worker->config.index][slot] = worker->now_ms | 1;

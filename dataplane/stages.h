@@ -38,6 +38,13 @@ void hb_stage_fragment(struct hb_batch *batch);
 /* Drops the fragments that have waited too long for the first of their datagram. Each turn, while
  * some wait. (stage_fragment) */
 void hb_fragments_age(struct hb_worker *worker);
+/* Drops the packets of sources that their service denies, and, where flows are not tracked, SYNs
+ * above its limit. For generations with HB_HAS_LIST or HB_HAS_LIMIT. */
+void hb_stage_admit(struct hb_batch *batch);
+
+/* Packets for QUIC servers whose connection id names a backend get that one and are set aside from
+ * flow cache and lookup table (HB_SHAPE_DECIDED). For generations with HB_HAS_QUIC. */
+void hb_stage_quic(struct hb_batch *batch);
 
 /* Packets of known flows get the backend of their flow. */
 void hb_stage_flow(struct hb_batch *batch);
@@ -61,6 +68,18 @@ bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_re
 /* The state of a flow after a packet; HB_FLOW_FREE when a flow in `state` (HB_FLOW_FREE: not known)
  * may not be made or go on by it. (stage_flow) */
 uint8_t hb_flow_next_state(uint8_t state, uint8_t event);
+
+/* What a service's limits say about a packet that no entry decides for. (stage_admit) */
+enum hb_admission {
+    HB_ADMITTED, /* it goes on, and may make an entry */
+    HB_PASSED,   /* it goes on by the lookup table, and makes none */
+    HB_REFUSED,  /* it was dropped */
+};
+enum hb_admission hb_admit_flow(struct hb_batch *batch, struct hb_packet *packet,
+                                hb_flow_ref entry);
+
+/* A new entry of a service that limits its flows counts among them. (stage_admit) */
+void hb_admit_count(struct hb_batch *batch, const struct hb_packet *packet, hb_flow_ref entry);
 
 /* Ends a packet: counts the reason, for the service too when it is known, and frees it. (drop) */
 void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason);

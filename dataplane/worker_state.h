@@ -35,6 +35,13 @@ struct hb_tx_buffer {
     struct rte_mbuf *mbuf[HB_BURST];
 };
 
+/* New flows that a service may have yet, in HB_RATE_ONE (service_extras.h). */
+struct hb_rate {
+    uint64_t credit;
+    uint32_t filled_ms; /* when credit was given last */
+    uint32_t reserved;
+};
+
 struct hb_worker {
     /* Set by hb_worker_create (main lcore, before launch); only read after that. */
     alignas(64) struct hb_worker_config config;
@@ -71,6 +78,7 @@ struct hb_worker {
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;
+    struct hb_rate rates[HB_SERVICES_MAX]; /* by service id: limits on new flows */
 };
 _Static_assert(HB_PORTS_MAX <= 32, "tx_pending has a bit for each port");
 _Static_assert(offsetof(struct hb_worker, now_ms) % 64 == 0,
@@ -97,6 +105,14 @@ static inline void hb_uncount_flow(struct hb_worker *worker, uint16_t backend)
     worker->backends[backend].flows--;
     if (unlikely(worker->bounded != NULL))
         hb_loads_remove(worker->bounded, backend);
+}
+
+/* An entry has ended: for its backend, and for its service if that counted it (stage_admit.c). */
+static inline void hb_end_flow(struct hb_worker *worker, const struct hb_flow_value *flow)
+{
+    hb_uncount_flow(worker, flow->backend);
+    if (unlikely(flow->tag != 0))
+        worker->services[flow->tag - 1].flows--;
 }
 
 #endif

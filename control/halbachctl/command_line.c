@@ -131,7 +131,7 @@ static const struct hb_command commands[] = {
     {"drops", "", 0, 0, "all watch", "packets that were dropped, by reason",
      "Counts run since the start of the dataplane.", "halbachctl drops",
      "why packets do not arrive", hb_ctl_drops},
-    {"lookup", "CLIENT:PORT VIP:PORT [tcp|udp]", 2, 3, "watch",
+    {"lookup", "CLIENT:PORT VIP:PORT [tcp|udp|sctp]", 2, 3, "watch",
      "where a packet of one flow goes, and why",
      "Asks the dataplane, which looks for the flow in its caches and, if there is none, in the\n"
      "lookup table. IPv6 addresses stand in brackets. The protocol is tcp unless told otherwise.",

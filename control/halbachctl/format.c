@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -68,6 +69,15 @@ const char *hb_format_time(struct hb_text *buffer, uint64_t unix_seconds)
     if (!localtime_r(&when, &parts) ||
         strftime(buffer->text, sizeof(buffer->text), "%Y-%m-%d %H:%M:%S", &parts) == 0)
         snprintf(buffer->text, sizeof(buffer->text), "-");
+    return buffer->text;
+}
+
+const char *hb_format_service(struct hb_text *buffer, const char *vip, const char *ports)
+{
+    bool ipv6 = strchr(vip, ':') != NULL;
+
+    snprintf(buffer->text, sizeof(buffer->text), "%s%s%s:%s", ipv6 ? "[" : "", vip, ipv6 ? "]" : "",
+             ports);
     return buffer->text;
 }
 

@@ -34,6 +34,10 @@ const char *hb_format_actor(struct hb_text *buffer, const json_t *actor);
 /* "192.0.2.10:80", "[2001:db8::10]:80". */
 const char *hb_format_endpoint(struct hb_text *buffer, const char *address, uint64_t port);
 
+/* The same for a VIP that may be a prefix, and ports: "192.0.2.0/24:8000-8999",
+ * "[2001:db8::/32]:any". */
+const char *hb_format_service(struct hb_text *buffer, const char *vip, const char *ports);
+
 /* "" or "s". */
 const char *hb_plural(uint64_t count);
 

@@ -118,8 +118,9 @@ static bool check_arguments(const struct hb_ctl *ctl, const char *protocol)
             return false;
         }
     }
-    if (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0) {
-        fprintf(ctl->err, "halbachctl: '%s' is not a protocol of services; use tcp or udp\n",
+    if (strcmp(protocol, "tcp") != 0 && strcmp(protocol, "udp") != 0 &&
+        strcmp(protocol, "sctp") != 0) {
+        fprintf(ctl->err, "halbachctl: '%s' is not a protocol of services; use tcp, udp or sctp\n",
                 protocol);
         return false;
     }

@@ -7,12 +7,22 @@
 #include "format.h"
 #include "json.h"
 
+/* Those of the drops that a rule of the service is the reason for. */
+static void add_drops(struct hb_table *table, const json_t *service, const char *name)
+{
+    uint64_t count = hb_json_count(service, name);
+    struct hb_text text;
+
+    hb_table_add(table, count > 0 ? HB_YELLOW : HB_PLAIN, "%s", hb_format_count(&text, count));
+}
+
 void hb_show_services(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
-        {"SERVICE", false, 10},        {"VIP", false, 16},        {"PROTO", false, HB_SPARE},
-        {"POOL", false, 8 | HB_SPARE}, {"USABLE", true, 0},       {"NEW FLOWS", true, HB_SPARE},
-        {"PACKETS", true, 0},          {"BYTES", true, HB_SPARE}, {"DROPS", true, 0},
+        {"SERVICE", false, 10},        {"VIP", false, 16},          {"PROTO", false, HB_SPARE},
+        {"POOL", false, 8 | HB_SPARE}, {"USABLE", true, 0},         {"NEW FLOWS", true, HB_SPARE},
+        {"PACKETS", true, 0},          {"BYTES", true, HB_SPARE},   {"DROPS", true, 0},
+        {"DENIED", true, HB_SPARE},    {"LIMITED", true, HB_SPARE},
     };
     const json_t *services = hb_json_at(answer, "services"), *service;
     struct hb_table *table;
@@ -22,7 +32,7 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
         fprintf(screen->out, "no services are configured\n");
         return;
     }
-    table = hb_table_new(columns, 9);
+    table = hb_table_new(columns, 11);
     json_array_foreach (services, i, service) {
         uint64_t usable = hb_json_count(service, "usable"), total = hb_json_count(service, "total");
         uint64_t drops = hb_json_count(service, "drops");
@@ -30,8 +40,11 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
 
         hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "name"));
         hb_table_add(table, HB_PLAIN, "%s",
-                     hb_format_endpoint(&text, hb_json_text(service, "vip"),
-                                        hb_json_count(service, "port")));
+                     hb_json_has(service, "ports")
+                         ? hb_format_service(&text, hb_json_text(service, "vip"),
+                                             hb_json_text(service, "ports"))
+                         : hb_format_endpoint(&text, hb_json_text(service, "vip"),
+                                              hb_json_count(service, "port")));
         hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "protocol"));
         hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "pool"));
         hb_table_add(table,
@@ -46,6 +59,8 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
         hb_table_add(table, HB_PLAIN, "%s",
                      hb_format_bytes(&text, hb_json_count(service, "bytes")));
         hb_table_add(table, drops > 0 ? HB_YELLOW : HB_PLAIN, "%s", hb_format_count(&text, drops));
+        add_drops(table, service, "denied");
+        add_drops(table, service, "limited");
     }
     hb_table_finish(table, screen);
 }

@@ -100,6 +100,8 @@ static void show_rare(const struct hb_screen *screen, const json_t *answer)
         {"totals.icmp_relayed", "ICMP        ", "about flows, handed to their backends"},
         {"totals.fragments", "Fragments   ", "forwarded"},
         {"totals.held_packets", "Fragments   ", "wait for the first of their datagram"},
+        {"totals.quic_routed", "QUIC        ", "packets to the backend that their id names"},
+        {"totals.quic_unroutable", "QUIC        ", "short headers whose id names no backend"},
         {"totals.drain_resets", "Drains      ", "flows ended by a reset at the deadline"},
         {"totals.kernel_packets", "Kernel      ", "packets sent by its punt port"},
         {"totals.kernel_losses", "Kernel      ", "packets that the port did not take"},

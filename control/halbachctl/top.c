@@ -27,7 +27,7 @@ static double rate(const json_t *now, const json_t *before, const char *path, do
 /* The same object in the answer before: by name, and by pool and address or VIP. */
 static const json_t *find(const json_t *list, const json_t *row, size_t hint)
 {
-    static const char *const keys[] = {"name", "pool", "address", "vip", "protocol"};
+    static const char *const keys[] = {"name", "pool", "address", "vip", "ports", "protocol"};
     const json_t *other = json_array_get(list, hint);
     size_t i, k;
 
@@ -100,7 +100,9 @@ static void show_services(const struct hb_screen *screen, const struct mover *mo
         hb_table_add(table, HB_PLAIN, "%s", hb_json_text(row, "name"));
         hb_table_add(
             table, HB_PLAIN, "%s",
-            hb_format_endpoint(&text, hb_json_text(row, "vip"), hb_json_count(row, "port")));
+            hb_json_has(row, "ports")
+                ? hb_format_service(&text, hb_json_text(row, "vip"), hb_json_text(row, "ports"))
+                : hb_format_endpoint(&text, hb_json_text(row, "vip"), hb_json_count(row, "port")));
         add_rate(table, movers[i].packets);
         add_rate(table, movers[i].bits);
         add_rate(table, movers[i].flows);

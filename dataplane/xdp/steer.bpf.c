@@ -45,6 +45,14 @@ struct {
 } hb_vips SEC(".maps");
 
 struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, HB_STEER_VIPS_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct hb_steer_prefix);
+    __type(value, __u8);
+} hb_prefixes SEC(".maps");
+
+struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, HB_STEER_COUNT);
     __type(key, __u32);
@@ -169,6 +177,17 @@ static __always_inline int read_destination(struct hb_steer_vip *vip, __be16 eth
     return 0;
 }
 
+static __always_inline int is_vip(const struct hb_steer_vip *vip)
+{
+    struct hb_steer_prefix prefix = {.bits = 8 + (vip->family == 4 ? 32 : 128),
+                                     .family = vip->family};
+
+    if (bpf_map_lookup_elem(&hb_vips, vip))
+        return 1;
+    __builtin_memcpy(prefix.bytes, vip->bytes, sizeof(prefix.bytes));
+    return bpf_map_lookup_elem(&hb_prefixes, &prefix) != 0;
+}
+
 SEC("xdp")
 int hb_steer(struct xdp_md *ctx)
 {
@@ -182,7 +201,7 @@ int hb_steer(struct xdp_md *ctx)
         return count(HB_STEER_TAGS, XDP_PASS);
     if (!read_destination(&vip, ether_type, cursor, end))
         return pass(ether_type, cursor, end);
-    if (!bpf_map_lookup_elem(&hb_vips, &vip))
+    if (!is_vip(&vip))
         return pass(ether_type, cursor, end);
 
     verdict = bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_DROP);

@@ -25,9 +25,31 @@
 
 static_assert(HB_TEXT_SIZE == HB_XDP_TEXT_SIZE, "one buffer is passed through");
 
+/* The two maps that say what a VIP is. Their keys begin and end with what the other's do not have,
+ * but both are plain bytes. */
+enum { ADDRESSES, PREFIXES, VIP_MAPS };
+static const struct vip_map {
+    const char *name;
+    size_t key_size;
+} vip_maps[VIP_MAPS] = {
+    [ADDRESSES] = {HB_STEER_VIP_MAP, sizeof(struct hb_steer_vip)},
+    [PREFIXES] = {HB_STEER_PREFIX_MAP, sizeof(struct hb_steer_prefix)},
+};
+
+union vip_key {
+    struct hb_steer_vip address;
+    struct hb_steer_prefix prefix;
+};
+
+/* Keys of one map, side by side. */
+struct keys {
+    uint8_t *bytes;
+    uint32_t count;
+};
+
 struct hb_steer {
     struct hb_xdp_program program;
-    int vips_fd;
+    int vips_fd[VIP_MAPS];
     int counters_fd;
     int limit_fd;
 };
@@ -82,8 +104,7 @@ const char *hb_steer_object_path(void)
 static struct claim {
     int ifindex; /* 0: unused */
     int fd;
-    struct hb_steer_vip *vips; /* of the left-over program, until the new one has them */
-    uint32_t vips_count;
+    struct keys vips[VIP_MAPS]; /* of the left-over program, until the new one has them */
 } claims[HB_PORTS_MAX];
 
 static struct claim *find_claim(int ifindex)
@@ -151,6 +172,14 @@ static int claim_interface(int ifindex, const char *ifname, char *problem)
     return fd;
 }
 
+static void forget_keys(struct keys keys[VIP_MAPS])
+{
+    for (int map = 0; map < VIP_MAPS; map++) {
+        free(keys[map].bytes);
+        keys[map] = (struct keys){0};
+    }
+}
+
 static void release_claim(int ifindex)
 {
     struct claim *claim = find_claim(ifindex);
@@ -158,22 +187,26 @@ static void release_claim(int ifindex)
     if (!claim)
         return;
     close(claim->fd);
-    free(claim->vips);
+    forget_keys(claim->vips);
     *claim = (struct claim){0};
 }
 
 /* ---- the program on an interface ---- */
 
-/* Lists all keys first: an iteration over a hash map starts again when the key it stands on goes.
- */
-static uint32_t list_keys(int vips_fd, struct hb_steer_vip *keys)
+/* Lists all keys first: an iteration over a map starts again when the key it stands on goes.
+ * Without memory there are none. */
+static struct keys list_keys(int fd, size_t key_size)
 {
-    struct hb_steer_vip *previous = NULL;
-    uint32_t count = 0;
+    struct keys keys = {.bytes = calloc(HB_STEER_VIPS_MAX, key_size)};
+    uint8_t *previous = NULL, *next = keys.bytes;
 
-    while (count < HB_STEER_VIPS_MAX && bpf_map_get_next_key(vips_fd, previous, &keys[count]) == 0)
-        previous = &keys[count++];
-    return count;
+    while (next && keys.count < HB_STEER_VIPS_MAX &&
+           bpf_map_get_next_key(fd, previous, next) == 0) {
+        previous = next;
+        next += key_size;
+        keys.count++;
+    }
+    return keys;
 }
 
 /* A killed dataplane's program goes on dropping the VIPs' packets. Its successor has no VIPs before
@@ -183,16 +216,16 @@ static void keep_vips(const struct hb_xdp_program *left_over)
 {
     char ignored[HB_TEXT_SIZE]; /* without the map there is nothing to keep */
     struct claim *claim = find_claim(left_over->ifindex);
-    int fd = hb_xdp_open_map(left_over, HB_STEER_VIP_MAP, ignored);
 
-    if (fd < 0)
-        return;
-    free(claim->vips);
-    claim->vips_count = 0;
-    claim->vips = calloc(HB_STEER_VIPS_MAX, sizeof(*claim->vips));
-    if (claim->vips)
-        claim->vips_count = list_keys(fd, claim->vips);
-    close(fd);
+    forget_keys(claim->vips);
+    for (int map = 0; map < VIP_MAPS; map++) {
+        int fd = hb_xdp_open_map(left_over, vip_maps[map].name, ignored);
+
+        if (fd < 0)
+            continue;
+        claim->vips[map] = list_keys(fd, vip_maps[map].key_size);
+        close(fd);
+    }
 }
 
 static int restore_vips(struct hb_steer *steer)
@@ -201,14 +234,39 @@ static int restore_vips(struct hb_steer *steer)
     uint8_t value = 1;
     int err = 0;
 
-    for (uint32_t i = 0; !err && claim && i < claim->vips_count; i++)
-        err = bpf_map_update_elem(steer->vips_fd, &claim->vips[i], &value, BPF_ANY);
-    if (claim) {
-        free(claim->vips);
-        claim->vips = NULL;
-        claim->vips_count = 0;
+    if (!claim)
+        return 0;
+    for (int map = 0; map < VIP_MAPS; map++) {
+        const struct keys *keys = &claim->vips[map];
+
+        for (uint32_t i = 0; !err && i < keys->count; i++)
+            err = bpf_map_update_elem(steer->vips_fd[map], keys->bytes + i * vip_maps[map].key_size,
+                                      &value, BPF_ANY);
     }
+    forget_keys(claim->vips);
     return err;
+}
+
+static void close_vip_maps(struct hb_steer *steer)
+{
+    for (int map = 0; map < VIP_MAPS; map++)
+        if (steer->vips_fd[map] >= 0)
+            close(steer->vips_fd[map]);
+}
+
+/* Opens both or none. */
+static int open_vip_maps(struct hb_steer *steer, char *problem)
+{
+    for (int map = 0; map < VIP_MAPS; map++)
+        steer->vips_fd[map] = -1;
+    for (int map = 0; map < VIP_MAPS; map++) {
+        steer->vips_fd[map] = hb_xdp_open_map(&steer->program, vip_maps[map].name, problem);
+        if (steer->vips_fd[map] < 0) {
+            close_vip_maps(steer);
+            return -1;
+        }
+    }
+    return 0;
 }
 
 int hb_steer_prepare(const char *ifname, char *problem)
@@ -249,8 +307,7 @@ struct hb_steer *hb_steer_open(const char *ifname, char *problem)
             ifname);
         goto free_steer;
     }
-    steer->vips_fd = hb_xdp_open_map(&steer->program, HB_STEER_VIP_MAP, problem);
-    if (steer->vips_fd < 0)
+    if (open_vip_maps(steer, problem) < 0)
         goto release_program;
     steer->counters_fd = hb_xdp_open_map(&steer->program, HB_STEER_COUNTER_MAP, problem);
     if (steer->counters_fd < 0)
@@ -271,7 +328,7 @@ close_limit:
 close_counters:
     close(steer->counters_fd);
 close_vips:
-    close(steer->vips_fd);
+    close_vip_maps(steer);
 release_program:
     hb_xdp_release(&steer->program);
 free_steer:
@@ -331,25 +388,31 @@ int hb_steer_limit(struct hb_steer *steer, uint32_t rate)
 
 /* ---- VIPs ---- */
 
-static struct hb_steer_vip make_key(const struct hb_vip *vip)
+/* The map that a VIP belongs to, and its key there. */
+static int make_key(const struct hb_vip *vip, union vip_key *key)
 {
-    struct hb_steer_vip key = {.family = vip->family};
+    uint8_t bits = vip->family == HB_FAMILY_IPV4 ? 32 : 128;
+    size_t size = bits / 8;
 
-    memcpy(key.bytes, vip->bytes, vip->family == HB_FAMILY_IPV4 ? 4 : sizeof(key.bytes));
-    return key;
-}
-
-static int compare_keys(const void *a, const void *b)
-{
-    return memcmp(a, b, sizeof(struct hb_steer_vip));
+    memset(key, 0, sizeof(*key));
+    if (vip->length != 0 && vip->length != bits) {
+        key->prefix.bits = 8 + vip->length;
+        key->prefix.family = vip->family;
+        memcpy(key->prefix.bytes, vip->bytes, size);
+        return PREFIXES;
+    }
+    key->address.family = vip->family;
+    memcpy(key->address.bytes, vip->bytes, size);
+    return ADDRESSES;
 }
 
 int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct hb_steer_vip key = make_key(&vips[i]);
+        union vip_key key;
+        int map = make_key(&vips[i], &key);
         uint8_t value = 1;
-        int err = bpf_map_update_elem(steer->vips_fd, &key, &value, BPF_ANY);
+        int err = bpf_map_update_elem(steer->vips_fd[map], &key, &value, BPF_ANY);
 
         if (err)
             return err;
@@ -357,30 +420,57 @@ int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t cou
     return 0;
 }
 
-int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count)
+static int compare_addresses(const void *a, const void *b)
 {
-    struct hb_steer_vip *present = calloc(HB_STEER_VIPS_MAX, sizeof(*present));
-    struct hb_steer_vip *wanted = calloc((size_t)count + 1, sizeof(*wanted));
-    uint32_t present_count;
+    return memcmp(a, b, sizeof(struct hb_steer_vip));
+}
+
+static int compare_prefixes(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(struct hb_steer_prefix));
+}
+
+/* Removes the keys of one map that are not among the VIPs. */
+static int keep_only(int fd, int map, const struct hb_vip *vips, uint32_t count)
+{
+    int (*compare)(const void *, const void *) =
+        map == ADDRESSES ? compare_addresses : compare_prefixes;
+    size_t size = vip_maps[map].key_size;
+    struct keys present = list_keys(fd, size);
+    struct keys wanted = {.bytes = calloc((size_t)count + 1, size)};
     int err = 0;
 
-    if (!present || !wanted) {
+    if (!present.bytes || !wanted.bytes) {
         err = -ENOMEM;
         goto free_lists;
     }
-    for (uint32_t i = 0; i < count; i++)
-        wanted[i] = make_key(&vips[i]);
-    qsort(wanted, count, sizeof(*wanted), compare_keys);
+    for (uint32_t i = 0; i < count; i++) {
+        union vip_key key;
 
-    present_count = list_keys(steer->vips_fd, present);
-    for (uint32_t i = 0; !err && i < present_count; i++)
-        if (!bsearch(&present[i], wanted, count, sizeof(*wanted), compare_keys))
-            err = bpf_map_delete_elem(steer->vips_fd, &present[i]);
+        if (make_key(&vips[i], &key) == map)
+            memcpy(wanted.bytes + size * wanted.count++, &key, size);
+    }
+    qsort(wanted.bytes, wanted.count, size, compare);
+    for (uint32_t i = 0; !err && i < present.count; i++)
+        if (!bsearch(present.bytes + size * i, wanted.bytes, wanted.count, size, compare))
+            err = bpf_map_delete_elem(fd, present.bytes + size * i);
 
 free_lists:
-    free(wanted);
-    free(present);
+    free(wanted.bytes);
+    free(present.bytes);
     return err;
+}
+
+int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count)
+{
+    int first = 0;
+
+    for (int map = 0; map < VIP_MAPS; map++) {
+        int err = keep_only(steer->vips_fd[map], map, vips, count);
+
+        first = first ? first : err;
+    }
+    return first;
 }
 
 void hb_steer_close(struct hb_steer *steer)
@@ -394,7 +484,7 @@ void hb_steer_close(struct hb_steer *steer)
     release_claim(steer->program.ifindex);
     close(steer->limit_fd);
     close(steer->counters_fd);
-    close(steer->vips_fd);
+    close_vip_maps(steer);
     hb_xdp_release(&steer->program);
     free(steer);
 }

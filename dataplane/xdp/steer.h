@@ -18,8 +18,10 @@
 
 struct hb_steer; /* one interface */
 
+/* One address, or a prefix of addresses. */
 struct hb_vip {
     uint8_t family; /* enum hb_family */
+    uint8_t length; /* bits; 32 or 128, or 0: one address */
     uint8_t bytes[HB_ADDRESS_SIZE];
 };
 

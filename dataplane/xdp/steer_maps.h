@@ -18,6 +18,14 @@ struct hb_steer_vip {
     __u8 zero[3];
 };
 
+/* Key of the map of VIP prefixes, a trie: the family counts as the first eight bits of it. */
+struct hb_steer_prefix {
+    __u32 bits; /* 8 and the prefix length */
+    __u8 family;
+    __u8 bytes[16];
+    __u8 zero[3];
+};
+
 /* What the kernel may have of one CPU's packets, in two classes: 0 all, 1 those that keep the host
  * reachable (ARP, neighbour discovery, BGP, BFD). One value a CPU; user space writes `rate` alone.
  */
@@ -27,13 +35,14 @@ struct hb_steer_limit {
     __u64 filled_ns[2];
 };
 
-#define HB_STEER_VIPS_MAX   4096
+#define HB_STEER_VIPS_MAX   4096 /* and as many prefixes */
 #define HB_STEER_QUEUES_MAX 64
 
 /* A left-over of ours is told from others by the program's name; net_af_xdp looks for "xsks_map".
  */
 #define HB_STEER_PROGRAM     "hb_steer"
 #define HB_STEER_VIP_MAP     "hb_vips"
+#define HB_STEER_PREFIX_MAP  "hb_prefixes"
 #define HB_STEER_QUEUE_MAP   "xsks_map"
 #define HB_STEER_COUNTER_MAP "hb_counters"
 #define HB_STEER_LIMIT_MAP   "hb_limit"

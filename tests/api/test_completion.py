@@ -65,7 +65,7 @@ def check_shell(tap, name, shell, commands, daemons):
         (("config", ""), ["check"], "second words"),
         (("hash", "pl"), ["plan", "plot"], "second words that begin so"),
         (("hash", "plot", "--kind", "b"), ["balance"], "words of an option"),
-        (("lookup", "1.2.3.4:5", "192.0.2.10:80", ""), ["tcp", "udp"], "words of an argument"),
+        (("lookup", "1.2.3.4:5", "192.0.2.10:80", ""), ["sctp", "tcp", "udp"], "words of an argument"),
         (("lookup", ""), [], "nothing where nobody can guess"),
         (("help", "dra"), ["drain"], "commands to explain"),
         (("stats", "--watch", "5", "--j"), ["--json"], "options after an argument that may be left out"),

@@ -84,7 +84,8 @@ def main():
         promtool(tap, text)
         for name in ("halbach_dataplane_connected", "halbach_service_usable_backends", "halbach_backend_up",
                      "halbach_worker_received_packets_total", "halbach_dropped_packets_total", "halbach_pool_normal",
-                     "halbach_backend_assumed", "halbach_steered_packets_total", "halbach_worker_icmp_sent_total",
+                     "halbach_backend_assumed", "halbach_service_denied_packets_total",
+                     "halbach_steered_packets_total", "halbach_worker_icmp_sent_total",
                      "halbach_worker_kernel_lost_packets_total", "halbach_maintenance_withdrawn"):
             tap.check(any(n == name for n, _ in series), f"there is {name}")
         counters = re.findall(r"^# TYPE (\S+) counter$", text, re.M)

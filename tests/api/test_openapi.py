@@ -29,6 +29,19 @@ JUMP = CONFIG.replace("table_size: 251", "table_size: 251\n    algorithm: jump")
     "198.51.100.11", "198.51.100.11, bucket: 0").replace("198.51.100.12", "198.51.100.12, bucket: 1")
 SECOND = CONFIG.replace("name: web2, address: 198.51.100.12", "name: web2, address: 198.51.100.12, weight: 3")
 
+RULES = CONFIG + """  - name: hosting
+    vip: 203.0.113.0/26
+    protocol: sctp
+    port: 8000-8999
+    pool: web
+    affinity: source
+    affinity_prefix: 24
+    deny: [ 192.168.66.0/24 ]
+    new_flows: 5000
+    flows: 200000
+  - { name: rest, vip: 203.0.113.0/26, protocol: udp, port: any, pool: web }
+"""
+
 
 class Contract:
     def __init__(self, file):
@@ -187,6 +200,10 @@ def call_all(caller):
     daemons.write_config(JUMP)
     call("POST", "/v1/reload")
     call("POST", weight, "?weight=9", 409)
+    daemons.write_config(RULES)
+    call("POST", "/v1/reload")
+    call("GET", "/v1/services")
+    call("GET", "/metrics")
     daemons.write_config(CONFIG)
     call("POST", "/v1/reload")
 

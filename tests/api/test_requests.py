@@ -65,7 +65,7 @@ def bl88_cli(tap, daemons, halbachctl):
             ("undrain nobody", 1), ("rollback x", 2), ("rollback 99", 1), ("rollback 1 2", 2), ("events --since x", 2),
             ("events --since", 2), ("status --watch 0", 2), ("status --watch=x", 2), ("stats --watch 1e9", 2),
             ("history now", 2), ("completion", 2), ("completion fish", 2), ("top --once=1", 2), ("talkers x", 2),
-            ("lookup 1.2.3.4:5", 2), ("lookup 1.2.3.4 192.0.2.10:80", 2), ("lookup 1.2.3.4:5 192.0.2.10:80 sctp", 2),
+            ("lookup 1.2.3.4:5", 2), ("lookup 1.2.3.4 192.0.2.10:80", 2), ("lookup 1.2.3.4:5 192.0.2.10:80 icmp", 2),
             ("config check /nonexistent", 1), ("plan", 2), ("backends --pool nowhere", 1), ("frobnicate", 2),
             ("--colour status", 2), ("help nothing", 2)]
     wrong = []

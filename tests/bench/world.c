@@ -76,7 +76,8 @@ static void list_services(struct hb_service_record *records, struct hb_service *
         records[i].id = i;
         records[i].family = v6 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4;
         records[i].protocol = udp ? HB_PROTOCOL_UDP : HB_PROTOCOL_TCP;
-        records[i].port = htons(udp ? 443 : 80);
+        records[i].port = records[i].port_last = htons(udp ? 443 : 80);
+        records[i].prefix_length = hb_address_bits(records[i].family);
         inet_pton(v6 ? AF_INET6 : AF_INET, v6 ? "2001:db8:0:a::10" : "192.0.2.10",
                   records[i].address);
         records[i].address[v6 ? 6 : 1] ^= (uint8_t)(vip >> 8);
@@ -130,7 +131,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
     *pool_0 = (struct hb_pool){
         .owner = owner, .slots = size->slots, .bounded_load = (uint16_t)size->bounded_load};
     *generation = (struct hb_generation){
-        .map = hb_service_map_build(need(hb_service_map_bytes(4 * size->vips)), records,
+        .map = hb_service_map_build(need(hb_service_map_bytes(records, 4 * size->vips)), records,
                                     4 * size->vips, &duplicate),
         .services = services,
         .pools = pool_0,

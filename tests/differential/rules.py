@@ -32,6 +32,13 @@ class Outcome:
     backend: str = ""
 
 
+def ports_of(service):
+    if service["port"] == "any":
+        return 0, 65535
+    first, _, last = str(service["port"]).partition("-")
+    return int(first), int(last or first)
+
+
 def drop(reason):
     return Outcome("drop", reason)
 
@@ -262,20 +269,43 @@ class Rules:
                 self.owners[rest[0]] = [int(value) for value in rest[1:]]
         self.pools = {pool["name"]: pool for pool in config["pools"]}
         self.services = config["services"]
-        self.vips = {ipaddress.ip_address(service["vip"]) for service in self.services}
+        self.vips = [ipaddress.ip_network(str(service["vip"])) for service in self.services]
 
     # ---- whose is it? ----
 
     def find_service(self, packet):
+        """The most specific one: the longest prefix, then the smallest range of ports."""
+        matching = []
         for service in self.services:
-            if (ipaddress.ip_address(service["vip"]) == packet.destination and
-                    PROTOCOLS[service["protocol"]] == packet.protocol and service["port"] == packet.dport):
-                return service
-        return None
+            network, (first, last) = ipaddress.ip_network(str(service["vip"])), ports_of(service)
+            if (packet.destination in network and PROTOCOLS[service["protocol"]] == packet.protocol and
+                    first <= packet.dport <= last):
+                matching.append((-network.prefixlen, last - first, service))
+        return min(matching, key=lambda match: match[:2])[2] if matching else None
+
+    def is_denied(self, service, packet):
+        """The longest prefix of both lists decides."""
+        best, allowed = -1, not service.get("allow")
+        for key in ("allow", "deny"):
+            for text in service.get(key, []):
+                network = ipaddress.ip_network(str(text))
+                if packet.source in network and network.prefixlen > best:
+                    best, allowed = network.prefixlen, key == "allow"
+        return not allowed
+
+    def slot_hash(self, service, packet):
+        """Of the 5-tuple, or of the source's first bits alone, with its port if that counts."""
+        affinity = service.get("affinity", "flow")
+        if affinity == "flow":
+            return flow_hash(self.key, packet.source, packet.destination, packet.sport, packet.dport, packet.protocol)
+        source = packet.source
+        bits = service.get("affinity_prefix", source.max_prefixlen)
+        masked = ipaddress.ip_network((source, bits), strict=False).network_address
+        return flow_hash(self.key, masked, type(source)(0), packet.sport if affinity == "source_port" else 0, 0, 0)
 
     def choose(self, service, packet):
         """The backend of a new flow: the owner of the slot that the upper half of its hash is scaled to."""
-        value = flow_hash(self.key, packet.source, packet.destination, packet.sport, packet.dport, packet.protocol)
+        value = self.slot_hash(service, packet)
         owners = self.owners[service["pool"]]
         if not owners:
             return None
@@ -352,7 +382,7 @@ class Rules:
             return Outcome("kernel")
         if packet.destination is None:
             return drop("runt")
-        if packet.destination not in self.vips:
+        if not any(packet.destination in network for network in self.vips):
             return Outcome("kernel")
         if packet.fault == "held":
             return Outcome("held")
@@ -363,5 +393,7 @@ class Rules:
         service = self.find_service(packet)
         if service is None:
             return drop("no_service")
+        if self.is_denied(service, packet):
+            return drop("denied")
         backend = self.choose(service, packet)
         return self.tunnel(packet, backend) if backend else drop("no_backend")

@@ -19,10 +19,12 @@
 
 #include "fuzz.h"
 #include "generation_check.h"
+#include "service_extras.h"
+#include "service_map.h"
 #include "wrap.h"
 
 /* Every forwarding mode over both families, two of which are members of the first pool. */
-enum { SERVICES = 2, POOLS = 2, BACKENDS = 14, TABLES = 2, SLOTS = 13 };
+enum { SERVICES = 4, POOLS = 2, BACKENDS = 14, TABLES = 2, SLOTS = 13, PREFIXES = 4, QUICS = 2 };
 
 /* Sections in the order of generation.h; each is a multiple of 64 bytes, but the last two. */
 struct blob {
@@ -31,11 +33,21 @@ struct blob {
     struct hb_pool_record pools[POOLS];
     struct hb_backend_record backends[BACKENDS];
     struct hb_table_record tables[TABLES];
+    struct hb_prefix_record prefixes[PREFIXES];
+    struct hb_quic_record quic[QUICS];
     uint16_t slots[TABLES][64]; /* 128 bytes each; the first table has a past */
 };
 
 static const struct hb_generation_limits limits = {
     .services_max = 16, .backends_max = 16, .ports = {0}, .ports_count = 1};
+
+static void *aligned(size_t bytes)
+{
+    void *memory = NULL;
+
+    assert_int_equal(posix_memalign(&memory, 64, bytes + 1), 0);
+    return memory;
+}
 
 static void seal(uint8_t *bytes, uint64_t size)
 {
@@ -82,6 +94,48 @@ static void fill_backend(struct hb_backend_record *backend, uint32_t id, uint32_
     rewrite->size = (uint8_t)write_wrap(rewrite->bytes, &wrap);
 }
 
+/* A service with a prefix, a range, a list, limits and affinity, and one with QUIC. */
+static void fill_extras(struct blob *blob)
+{
+    struct hb_service_record *wide = &blob->services[2], *quic = &blob->services[3];
+
+    *wide = (struct hb_service_record){.address = {198, 18},
+                                       .prefix_length = 24,
+                                       .port = __builtin_bswap16(8000),
+                                       .port_last = __builtin_bswap16(8999),
+                                       .affinity = HB_AFFINITY_SOURCE,
+                                       .affinity_prefix = 24,
+                                       .prefix_list = 1,
+                                       .flags = HB_SERVICE_DENY_OTHERS,
+                                       .flows_max = 1000,
+                                       .new_flows_rate = 100,
+                                       .protocol = HB_PROTOCOL_SCTP,
+                                       .family = HB_FAMILY_IPV4,
+                                       .id = 2};
+    *quic = (struct hb_service_record){.address = {198, 18},
+                                       .prefix_length = 24,
+                                       .port_last = UINT16_MAX,
+                                       .quic_count = QUICS,
+                                       .protocol = HB_PROTOCOL_UDP,
+                                       .family = HB_FAMILY_IPV4,
+                                       .id = 3};
+    strcpy(wide->name, "wide");
+    strcpy(quic->name, "quic");
+    for (uint32_t i = 0; i < PREFIXES; i++)
+        blob->prefixes[i] = (struct hb_prefix_record){.address = {10, (uint8_t)i},
+                                                      .list = 1,
+                                                      .family = HB_FAMILY_IPV4,
+                                                      .length = 16,
+                                                      .allow = i % 2};
+    blob->quic[0] = (struct hb_quic_record){.server_id_length = 3, .nonce_length = 8};
+    blob->quic[1] = (struct hb_quic_record){
+        .config_id = 6, .server_id_length = 8, .nonce_length = 11, .encrypted = 1, .key = {1}};
+    for (uint32_t i = 0; i < BACKENDS; i++) {
+        blob->backends[i].server_id_length = 3;
+        blob->backends[i].server_id[0] = (uint8_t)i;
+    }
+}
+
 static void fill(struct blob *blob)
 {
     struct hb_generation_header *header = &blob->header;
@@ -97,8 +151,8 @@ static void fill(struct blob *blob)
         .pools = {offsetof(struct blob, pools), POOLS, sizeof(blob->pools[0])},
         .backends = {offsetof(struct blob, backends), BACKENDS, sizeof(blob->backends[0])},
         .tables = {offsetof(struct blob, tables), TABLES, sizeof(blob->tables[0])},
-        .prefixes = {0, 0, sizeof(struct hb_prefix_record)},
-        .quic = {0, 0, sizeof(struct hb_quic_record)},
+        .prefixes = {offsetof(struct blob, prefixes), PREFIXES, sizeof(blob->prefixes[0])},
+        .quic = {offsetof(struct blob, quic), QUICS, sizeof(blob->quic[0])},
         .sources = {0, 0, sizeof(struct hb_source_record)},
     };
     for (uint32_t i = 0; i < SERVICES; i++) {
@@ -109,9 +163,10 @@ static void fill(struct blob *blob)
                                                        .protocol = HB_PROTOCOL_TCP,
                                                        .family = HB_FAMILY_IPV4,
                                                        .id = i,
-                                                       .pool = i};
+                                                       .pool = i % POOLS};
         strcpy(blob->services[i].name, "service");
     }
+    fill_extras(blob);
     for (uint32_t i = 0; i < POOLS; i++) {
         blob->pools[i].table = i;
         strcpy(blob->pools[i].name, "pool");
@@ -150,6 +205,53 @@ static void check_rewrite(const struct hb_rewrite *rewrite)
     assert_int_equal(rewrite->port, 0);
 }
 
+/* Builds what services have and asks it, as the packet path would. */
+static void walk_services(const uint8_t *bytes)
+{
+    const struct hb_generation_header *header = (const void *)bytes;
+    struct hb_service_sections sections = {
+        .services = (const void *)(bytes + header->services.offset),
+        .prefixes = (const void *)(bytes + header->prefixes.offset),
+        .quic = (const void *)(bytes + header->quic.offset),
+        .backends = (const void *)(bytes + header->backends.offset),
+        .services_count = header->services.count,
+        .prefixes_count = header->prefixes.count,
+        .quic_count = header->quic.count,
+        .backends_count = header->backends.count,
+        .workers = 2,
+    };
+    void *map_memory = aligned(hb_service_map_bytes(sections.services, sections.services_count));
+    void *extras_memory = aligned(hb_service_extras_bytes(&sections));
+    struct hb_service_extras extras = hb_service_extras_build(extras_memory, &sections);
+    uint32_t duplicate;
+    struct hb_service_map *map =
+        hb_service_map_build(map_memory, sections.services, sections.services_count, &duplicate);
+
+    assert_non_null(map);
+    for (uint32_t i = 0; i < sections.services_count; i++) {
+        struct hb_flow_key key = {.source = {10, 1, 2, 3},
+                                  .destination_port = sections.services[i].port_last,
+                                  .protocol = sections.services[i].protocol,
+                                  .family = sections.services[i].family};
+        uint8_t server_id[HB_QUIC_SERVER_ID_MAX], id[HB_QUIC_CID_MAX] = {0};
+        uint32_t source = 0x0a010203;
+        bool allowed;
+
+        memcpy(key.destination, sections.services[i].address, sizeof(key.destination));
+        assert_true(hb_service_map_find(map, &key) >= 0);
+        if (extras.extra == NULL)
+            continue;
+        if (extras.extra[i].list != NULL)
+            hb_prefix_set_find4((const struct hb_prefix_set *[]){extras.extra[i].list}, &source, 1,
+                                &allowed);
+        for (uint32_t q = 0; q < sections.services[i].quic_count; q++)
+            assert_true(hb_quic_read_server_id(&extras.quic[extras.extra[i].quic_first + q], id,
+                                               sizeof(id), server_id));
+    }
+    free(map_memory);
+    free(extras_memory);
+}
+
 /* What the packet path does with an accepted generation, without any check of its own. */
 static void walk(const uint8_t *bytes, uint64_t size)
 {
@@ -161,6 +263,7 @@ static void walk(const uint8_t *bytes, uint64_t size)
     const struct hb_backend_record *by_id[HB_BACKENDS_MAX + 1] = {NULL};
 
     assert_int_equal(header->total_size, size);
+    walk_services(bytes);
     for (uint32_t i = 0; i < header->backends.count; i++)
         by_id[backends[i].id] = &backends[i];
     for (uint32_t i = 0; i < header->services.count; i++) {

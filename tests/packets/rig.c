@@ -16,6 +16,7 @@
 #include <rte_rcu_qsbr.h>
 
 #include "rig.h"
+#include "service_extras.h"
 
 static struct {
     struct rte_mempool *pool;
@@ -97,7 +98,8 @@ struct generation_copy {
     struct hb_pool_bound bounds[RIG_POOLS];
     uint16_t member[RIG_POOLS][RIG_BACKENDS];
     uint16_t mss_max[RIG_SERVICES];
-    alignas(64) uint8_t map[8192];
+    alignas(64) uint8_t map[16384];
+    alignas(64) uint8_t extras[16384];
 };
 
 static struct hb_counters_header *make_region(void)
@@ -145,6 +147,7 @@ int rig_setup_with(void **state, uint64_t flows)
         return -1;
     }
     rig->siblings[0] = rig->worker;
+    rig->tags = calloc(1, hb_flow_table_tags_bytes(flows, 0));
     rig->now_ms = UINT32_MAX - 2000; /* the clock wraps in most tests */
     rig->worker->aged_ms = rig->now_ms;
     *state = rig;
@@ -223,6 +226,7 @@ int rig_teardown(void **state)
     free(rig->head.qsbr);
     free(rig->region);
     free(rig->other_region);
+    free(rig->tags);
     free(rig);
     return 0;
 }
@@ -330,6 +334,67 @@ static bool bind_pool(const struct rig *rig, struct generation_copy *copy, uint3
     return true;
 }
 
+static int compare_prefixes(const void *left, const void *right)
+{
+    const struct hb_prefix_record *a = left, *b = right;
+
+    return a->list != b->list ? (a->list > b->list) - (a->list < b->list) : hb_prefix_compare(a, b);
+}
+
+void add_source(struct rig *rig, uint32_t list, const char *prefix, bool allow)
+{
+    struct hb_prefix_record *record = &rig->prefix[rig->prefixes++];
+    char address[INET6_ADDRSTRLEN];
+    unsigned length;
+
+    assert_true(rig->prefixes <= RIG_PREFIXES);
+    assert_int_equal(sscanf(prefix, "%45[^/]/%u", address, &length), 2);
+    *record = (struct hb_prefix_record){.list = list, .length = (uint8_t)length, .allow = allow};
+    record->family = strchr(address, ':') != NULL ? 6 : 4;
+    inet_pton(record->family == 6 ? AF_INET6 : AF_INET, address, record->address);
+    qsort(rig->prefix, rig->prefixes, sizeof(*record), compare_prefixes);
+}
+
+void add_quic(struct rig *rig, const struct hb_quic_record *record)
+{
+    struct hb_service_record *service = &rig->service[rig->services - 1];
+
+    if (service->quic_count++ == 0)
+        service->quic_first = rig->quics;
+    rig->quic[rig->quics++] = *record;
+}
+
+void name_server(struct rig *rig, uint16_t backend, const uint8_t *server_id, uint8_t length)
+{
+    struct hb_backend_record *server = &rig->server[rig->servers++];
+
+    *server = (struct hb_backend_record){
+        .id = backend, .pool = rig->backend[backend].pool, .server_id_length = length};
+    memcpy(server->server_id, server_id, length);
+}
+
+static void add_extras(struct rig *rig, struct generation_copy *copy)
+{
+    struct hb_service_sections sections = {.services = rig->service,
+                                           .prefixes = rig->prefix,
+                                           .quic = rig->quic,
+                                           .backends = rig->server,
+                                           .services_count = rig->services,
+                                           .prefixes_count = rig->prefixes,
+                                           .quic_count = rig->quics,
+                                           .backends_count = rig->servers,
+                                           .workers = 1};
+    struct hb_service_extras extras;
+
+    assert_true(hb_service_extras_bytes(&sections) <= sizeof(copy->extras));
+    extras = hb_service_extras_build(copy->extras, &sections);
+    copy->generation.features = extras.features;
+    copy->generation.extra = extras.extra;
+    copy->generation.quic = extras.quic;
+    copy->generation.servers = extras.servers;
+    copy->generation.flow_tags = &rig->tags;
+}
+
 void publish(struct rig *rig)
 {
     struct generation_copy *copy = aligned_alloc(64, (sizeof(*copy) + 63) / 64 * 64);
@@ -337,10 +402,11 @@ void publish(struct rig *rig)
     uint32_t duplicate;
 
     memset(copy, 0, sizeof(*copy));
-    assert_true(hb_service_map_bytes(rig->services) <= sizeof(copy->map));
+    assert_true(hb_service_map_bytes(rig->service, rig->services) <= sizeof(copy->map));
     for (uint32_t i = 0; i < rig->services; i++)
         copy->services[i] = (struct hb_service){.id = (uint16_t)rig->service[i].id,
                                                 .tracking = (uint8_t)rig->service[i].tracking,
+                                                .features = hb_service_features(&rig->service[i]),
                                                 .pool = rig->service[i].pool};
     for (uint32_t i = 0; i < rig->services; i++)
         selective |= rig->service[i].tracking != HB_TRACKING_ALL;
@@ -375,6 +441,7 @@ void publish(struct rig *rig)
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         copy->generation.hash_key.word[i] *= UINT64_C(0x9e3779b97f4a7c15);
     assert_non_null(copy->generation.map);
+    add_extras(rig, copy);
     for (uint32_t i = 0; i < RIG_POOLS; i++) {
         if (bind_pool(rig, copy, i))
             copy->generation.bounds = copy->bounds;

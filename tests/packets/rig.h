@@ -32,6 +32,8 @@ enum { PORT, NARROW_PORT, PUNT_PORT, PORTS }; /* the narrow ports take 3 packets
 
 #define MBUFS        511
 #define RIG_SERVICES 16
+#define RIG_PREFIXES 32
+#define RIG_QUIC     8
 #define RIG_POOLS    4
 #define RIG_BACKENDS 32 /* ids 1 to 31 */
 #define RIG_SLOTS    1021
@@ -58,11 +60,19 @@ struct rig {
     uint32_t *used[RIG_POOLS]; /* the worker's notes (slot_uses.h); own_used unless changed */
     uint32_t own_used[RIG_POOLS][RIG_SLOTS];
     struct hb_backend backend[RIG_BACKENDS];
+    /* What services may have beside: see add_source, add_quic and name_server. */
+    struct hb_prefix_record prefix[RIG_PREFIXES];
+    uint32_t prefixes;
+    struct hb_quic_record quic[RIG_QUIC];
+    uint32_t quics;
+    struct hb_backend_record server[RIG_BACKENDS];
+    uint32_t servers;
     struct hb_settings settings; /* zero: no ICMP of its own, none relayed */
     uint64_t number;
 
     struct hb_worker *siblings[2]; /* both workers, when the test has asked for two */
     struct hb_counters_header *other_region;
+    uint16_t *tags; /* of the flow cache (hb_flow_table_attach) */
 
     struct generation_copy *published; /* the newest, which names the one before it */
 };
@@ -92,6 +102,13 @@ void share_table(struct rig *rig, uint32_t pool);
 /* `vip_family` 4: 192.0.2.10, 6: 2001:db8:0:a::10. */
 void add_service(struct rig *rig, uint8_t vip_family, uint8_t protocol, uint16_t port,
                  uint32_t pool);
+/* Allows or denies a prefix of sources, "203.0.113.0/24", to those who name that list. Prefixes may
+ * be added in any order. */
+void add_source(struct rig *rig, uint32_t list, const char *prefix, bool allow);
+/* One more QUIC configuration, for the service added last. */
+void add_quic(struct rig *rig, const struct hb_quic_record *record);
+/* The server id of a backend in connection ids. */
+void name_server(struct rig *rig, uint16_t backend, const uint8_t *server_id, uint8_t length);
 void publish(struct rig *rig);
 /* Fills a generation that is no longer published with 0xff: nobody may read it any more. */
 void forget_generation(struct generation_copy *old);

@@ -285,6 +285,7 @@ static void whose_packet_it_is(void **state)
         {"SCTP of 11 bytes", IP4(132, .payload = 3), DROP(L4_HEADER)},
         {"UDP-Lite to a VIP", IP4(136), DROP(UDP_LITE)},
         {"UDP-Lite by IPv6", IP6(136), DROP(UDP_LITE)},
+        {"DCCP to a VIP", IP4(33), DROP(PROTOCOL)},
         {"ESP to a VIP", IP4(50), DROP(PROTOCOL)},
         {"ARP", build_arp(), PUNT(ETHERTYPE)},
         {"LLDP", poke16(build_arp(), ETHERTYPE, 0x88cc), PUNT(ETHERTYPE)},

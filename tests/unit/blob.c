@@ -209,8 +209,8 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
     header.pools = place(&end, plan->pools, sizeof(struct hb_pool_record));
     header.backends = place(&end, plan->backends, sizeof(struct hb_backend_record));
     header.tables = place(&end, tables, sizeof(struct hb_table_record));
-    header.prefixes = place(&end, 0, sizeof(struct hb_prefix_record));
-    header.quic = place(&end, 0, sizeof(struct hb_quic_record));
+    header.prefixes = place(&end, plan->prefixes, sizeof(struct hb_prefix_record));
+    header.quic = place(&end, plan->quics, sizeof(struct hb_quic_record));
     header.sources = place(&end, 0, sizeof(struct hb_source_record));
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         header.hash_key.word[i] = 0x0123456789abcdef * (i + 1);
@@ -224,6 +224,8 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
     memcpy(blob, &header, sizeof(header));
     memcpy(blob + header.services.offset, plan->service, plan->services * sizeof(plan->service[0]));
     memcpy(blob + header.backends.offset, plan->backend, plan->backends * sizeof(plan->backend[0]));
+    memcpy(blob + header.prefixes.offset, plan->prefix, plan->prefixes * sizeof(plan->prefix[0]));
+    memcpy(blob + header.quic.offset, plan->quic, plan->quics * sizeof(plan->quic[0]));
     fill_tables(plan, blob, &end);
     ((struct hb_generation_header *)blob)->total_size = end;
     *size = end;

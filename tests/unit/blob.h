@@ -17,6 +17,8 @@
 #define BLOB_POOLS_MAX    16
 #define BLOB_SERVICES_MAX 64
 #define BLOB_BACKENDS_MAX 64
+#define BLOB_PREFIXES_MAX 16
+#define BLOB_QUIC_MAX     8
 
 struct blob_pool {
     const char *name;
@@ -36,6 +38,9 @@ struct blob_plan {
     struct hb_service_record service[BLOB_SERVICES_MAX];
     struct blob_pool pool[BLOB_POOLS_MAX];
     struct hb_backend_record backend[BLOB_BACKENDS_MAX];
+    uint32_t prefixes, quics; /* as they stand here, unsorted */
+    struct hb_prefix_record prefix[BLOB_PREFIXES_MAX];
+    struct hb_quic_record quic[BLOB_QUIC_MAX];
 };
 
 /* Address texts are IPv4 or IPv6. Each returns the index of the new record. */

@@ -85,7 +85,8 @@ void add_service(struct hb_config *config, const char *vip, uint8_t protocol, ui
     snprintf(service->name, sizeof(service->name), "s-%s-%u-%u", vip, protocol, port);
     service->vip = address_of(vip);
     service->protocol = protocol;
-    service->port = port;
+    service->port = service->port_last = port;
+    service->prefix_length = hb_address_bits(service->vip.family);
     service->pool = find_pool(config, pool);
 }
 
@@ -109,6 +110,8 @@ void free_config(struct hb_config *config)
     for (uint32_t p = 0; p < config->pools_count; p++)
         free(config->pools[p].backends);
     free(config->pools);
+    for (uint32_t s = 0; s < config->services_count; s++)
+        hb_service_rules_clear(&config->services[s].rules);
     free(config->services);
     free(config);
 }

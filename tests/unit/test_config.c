@@ -238,7 +238,9 @@ static void test_all_complaints_are_reported(void **state)
         "t:7: pools[0].backends[1].name: \"web1\" is the name of another backend of this pool at "
         "line 6 "
         "already; choose another",
-        "t:9: services[0].port: expected a port from 1 to 65535, found \"0\"",
+        "t:9: services[0].port: expected a port from 1 to 65535, a range such as 8000-8999, or "
+        "any, "
+        "found \"0\"",
         "t:10: services[1].name: \"www\" is the name of services[0] at line 9 already; choose "
         "another",
         "t:10: services[1].pool: no pool is named \"wep\"; did you mean \"web\"?",
@@ -442,12 +444,13 @@ static void test_example(void **state)
     print_complaints(&complaints);
     assert_non_null(config);
     assert_int_equal(complaints.count, 0);
-    assert_int_equal(config->pools_count, 11);
-    assert_int_equal(config->services_count, 12);
+    assert_int_equal(config->pools_count, 12);
+    assert_int_equal(config->services_count, 14);
     for (uint32_t p = 0; p < config->pools_count; p++)
         types |= 1u << config->pools[p].health.type;
-    assert_int_equal(types, 1u << HB_HEALTH_TCP | 1u << HB_HEALTH_HTTPS | 1u << HB_HEALTH_UDP |
-                                1u << HB_HEALTH_ICMP | 1u << HB_HEALTH_GRPC | 1u << HB_HEALTH_EXEC);
+    assert_int_equal(types, 1u << HB_HEALTH_NONE | 1u << HB_HEALTH_TCP | 1u << HB_HEALTH_HTTPS |
+                                1u << HB_HEALTH_UDP | 1u << HB_HEALTH_ICMP | 1u << HB_HEALTH_GRPC |
+                                1u << HB_HEALTH_EXEC);
     hb_config_free(config);
 }
 

@@ -137,7 +137,9 @@ static const struct row weight_rows[] = {
     {7, "      - { name: web1, address: 198.51.100.11, weight: heavy }", WEIGHT_EXPECTED "\"heavy\""},
 };
 
-#define PORT_EXPECTED "t:9: services[0].port: expected a port from 1 to 65535, found "
+#define PORT_EXPECTED                                                                              \
+    "t:9: services[0].port: expected a port from 1 to 65535, a range such as 8000-8999, or any, "   \
+    "found "
 #define PORT(text)    "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: " text ", pool: web }"
 
 /* BL-86 */
@@ -150,7 +152,7 @@ static const struct row port_rows[] = {
     {9, PORT("-1"), PORT_EXPECTED "\"-1\""},
     {9, PORT("http"), PORT_EXPECTED "\"http\""},
     {9, PORT("\"80\""), PORT_EXPECTED "\"80\" in quotes; write it without"},
-    {9, PORT("[80]"), "t:9: services[0].port: expected a port from 1 to 65535, found a list"},
+    {9, PORT("[80]"), PORT_EXPECTED "a list"},
 };
 
 #define TIME(text)      "    health: { interval: " text " }"
@@ -323,8 +325,8 @@ static const struct row key_rows[] = {
     {4, "    [a, b]: 251", "t:4: pools[0]: expected a key, found a list or mapping"},
     {5, "    health: { tyqe: tcp }", "t:5: pools[0].health: unknown key \"tyqe\"; did you mean \"type\"?"},
     {7, "      - { name: web1, address: 198.51.100.11, rack: b }",
-     "t:7: pools[0].backends[0]: unknown key \"rack\"; the keys here are name, address, weight, zone and "
-     "bucket"},
+     "t:7: pools[0].backends[0]: unknown key \"rack\"; the keys here are name, address, weight, zone, "
+     "bucket and server_id"},
     {4, "    table_size: 251\n    table_size: 1021",
      "t:5: pools[0].table_size: it is given already at line 4; remove one of them"},
     {1, "seed: 0123456789abcdef\nseed: 0123456789abcdef",
@@ -332,9 +334,9 @@ static const struct row key_rows[] = {
     {9, "  - { vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }",
      "t:9: services[0]: \"name\" is missing; expected a name of 1 to 63 letters, digits and . _ -"},
     {9, "  - { name: www, vip: 192.0.2.10, port: 80, pool: web }",
-     "t:9: services[0]: \"protocol\" is missing; expected tcp or udp"},
-    {9, "  - { name: www, vip: 192.0.2.10, protocol: sctp, port: 80, pool: web }",
-     "t:9: services[0].protocol: expected tcp or udp, found \"sctp\""},
+     "t:9: services[0]: \"protocol\" is missing; expected tcp, udp or sctp"},
+    {9, "  - { name: www, vip: 192.0.2.10, protocol: dccp, port: 80, pool: web }",
+     "t:9: services[0].protocol: expected tcp, udp or sctp, found \"dccp\""},
     {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web, tracking: changed }", NULL},
     {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web, tracking: off }", NULL},
     {9, "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web, tracking: some }",

@@ -47,7 +47,7 @@ static void test_wrong_requests(void **state)
         {"GET", "/v1/lookup?client=192.0.2.1&vip=192.0.2.10:80", 400},
         {"GET", "/v1/lookup?client=192.0.2.1:70000&vip=192.0.2.10:80", 400},
         {"GET", "/v1/lookup?client=[2001:db8::1]:7&vip=192.0.2.10:80", 400},
-        {"GET", "/v1/lookup?client=192.0.2.1:7&vip=192.0.2.10:80&protocol=sctp", 400},
+        {"GET", "/v1/lookup?client=192.0.2.1:7&vip=192.0.2.10:80&protocol=dccp", 400},
     };
     struct scene *scene = *state;
 

@@ -32,6 +32,12 @@ static uint32_t next_random(void)
     return (uint32_t)(random_state >> 16);
 }
 
+static void count_nothing(void *context, const struct hb_flow_value *value)
+{
+    (void)context;
+    (void)value;
+}
+
 static struct hb_flow_table *make_table(uint64_t flows)
 {
     return hb_flow_table_init(aligned_alloc(64, (hb_flow_table_bytes(flows, 0) + 63) / 64 * 64),
@@ -423,6 +429,72 @@ static void a_full_table_keeps_exact_count(void **state)
     free(table);
 }
 
+/* BL-73: the same addresses and ports under three protocols are three flows. */
+static void protocols_do_not_mix(void **state)
+{
+    static const uint8_t protocols[] = {HB_PROTOCOL_TCP, HB_PROTOCOL_UDP, HB_PROTOCOL_SCTP};
+    static const uint8_t states[] = {HB_FLOW_TCP_ESTABLISHED, HB_FLOW_UDP, HB_FLOW_UDP};
+    struct hb_flow_table *table = make_table(64);
+    struct hb_flow_value displaced;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        struct hb_flow_value value = {.backend = (uint16_t)(i + 1), .state = states[i]};
+        struct hb_flow_key key = make_key(5);
+
+        key.protocol = protocols[i];
+        /* One hash for all, so that they stand in one bucket. */
+        assert_int_equal(find(table, &key, 77, 0), HB_FLOW_NONE);
+        assert_int_equal(insert(table, &key, 77, &value, 0, &displaced), HB_FLOW_ADDED);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        struct hb_flow_key key = make_key(5);
+
+        key.protocol = protocols[i];
+        assert_int_equal(hb_flow_table_get(table, find(table, &key, 77, 0)).backend, i + 1);
+    }
+    free(table);
+}
+
+static void check_tag(void *context, const struct hb_flow_value *value)
+{
+    uint64_t *sum = context;
+
+    assert_int_equal(value->tag, value->incarnation + 1);
+    *sum += value->tag;
+}
+
+/* Tags stay with their flows, however these are moved, and are told when they end. */
+static void tags_move_with_their_flows(void **state)
+{
+    enum { FLOWS = 3000 };
+    struct hb_flow_table *table = make_table(FLOWS);
+    uint16_t *tags = calloc(1, hb_flow_table_tags_bytes(FLOWS, 0));
+    struct hb_flow_value displaced;
+    uint64_t sum = 0;
+
+    (void)state;
+    for (uint32_t n = 0; n < 100; n++) /* from before: untagged */
+        insert_client(table, n, HB_FLOW_TCP_OPENING, 0, &displaced);
+    hb_flow_table_attach(table, tags);
+    assert_int_equal(hb_flow_table_get(table, find_client(table, 50, 0)).tag, 0);
+    hb_flow_table_age(table, 3000, hb_flow_table_buckets(table), count_nothing, NULL);
+    assert_int_equal(hb_flow_table_used(table), 0);
+    for (uint32_t n = 0; n < FLOWS; n++) {
+        assert_int_equal(insert_client(table, n, HB_FLOW_TCP_ESTABLISHED, 3000, &displaced),
+                         HB_FLOW_ADDED);
+        hb_flow_table_tag(tags, find_client(table, n, 3000), (uint16_t)(n + 1));
+    }
+    for (uint32_t n = 0; n < FLOWS; n++)
+        assert_int_equal(hb_flow_table_get(table, find_client(table, n, 3000)).tag, n + 1);
+    hb_flow_table_flush(table, check_tag, &sum);
+    assert_int_equal(sum, FLOWS * (FLOWS + 1) / 2);
+    insert_client(table, 1, HB_FLOW_UDP, 3000, &displaced);
+    assert_int_equal(hb_flow_table_get(table, find_client(table, 1, 3000)).tag, 0);
+    free(tags);
+    free(table);
+}
+
 /* The figures in the essay of flow_table.h: a table of N flows takes N, whatever their keys, before
  * the first is refused; and its memory. */
 static void a_table_takes_all_its_flows(void **state)
@@ -440,7 +512,8 @@ static void a_table_takes_all_its_flows(void **state)
             hb_flow_ref entry = find_client(table, n, 0);
 
             assert_int_not_equal(entry, HB_FLOW_NONE);
-            assert_int_equal(hb_flow_table_get(table, entry).incarnation, n);
+            assert_int_equal(hb_flow_table_get(table, entry).incarnation,
+                             n & HB_FLOW_INCARNATION_MASK);
         }
         assert_int_equal(hb_flow_table_used(table), flows);
         free(table);
@@ -706,6 +779,8 @@ int main(void)
         cmocka_unit_test(a_flood_evicts_no_established_flow),
         cmocka_unit_test(a_full_table_keeps_exact_count),
         cmocka_unit_test(established_flows_move_aside),
+        cmocka_unit_test(protocols_do_not_mix),
+        cmocka_unit_test(tags_move_with_their_flows),
         cmocka_unit_test(a_table_takes_all_its_flows),
         cmocka_unit_test(ipv6_flows_stand_beside),
         cmocka_unit_test(ipv6_addresses_are_compared_in_full),

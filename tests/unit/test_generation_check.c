@@ -256,7 +256,7 @@ static void bad_names_are_refused(void **state)
 
 static void bad_services_are_refused(void **state)
 {
-    static const uint8_t families[] = {0, 2, 5, 10, 255}, protocols[] = {0, 1, 132, 255};
+    static const uint8_t families[] = {0, 2, 5, 10, 255}, protocols[] = {0, 1, 133, 255};
     struct subject s;
 
     (void)state;
@@ -373,25 +373,6 @@ static void a_bad_mss_is_refused(void **state)
     expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].mss_max, "MSS 87");
     s = build_example(), s.services[0].protocol = HB_PROTOCOL_UDP, s.services[0].mss_max = 1400;
     expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].mss_max, "MSS 1400");
-}
-
-static void features_that_are_not_there_are_refused(void **state)
-{
-    struct subject s;
-
-    (void)state;
-    s = build_example(), s.services[0].prefix_length = 24;
-    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].prefix_length, "prefix length 24");
-    s = build_example(), s.services[1].port_last ^= 1;
-    expect(&s, HB_REJECT_SERVICE, 1, &s.services[1].port_last, "range");
-    s = build_example(), s.services[0].affinity = HB_AFFINITY_SOURCE;
-    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].affinity, "affinity 1");
-    s = build_example(), s.services[0].quic_count = 1;
-    expect(&s, HB_REJECT_QUIC, 0, &s.services[0].quic_count, "1 QUIC");
-    s = build_example(), s.services[0].prefix_list = 9;
-    expect(&s, HB_REJECT_PREFIX, 0, &s.services[0].prefix_list, "list 9");
-    s = build_example(), s.services[0].flows_max = 1;
-    expect(&s, HB_REJECT_SERVICE, 0, &s.services[0].new_flows_rate, "limit");
 }
 
 static void bad_backends_are_refused(void **state)
@@ -743,7 +724,6 @@ int main(void)
         cmocka_unit_test(wrong_pool_indexes_are_refused),
         cmocka_unit_test(bad_settings_are_refused),
         cmocka_unit_test(a_bad_mss_is_refused),
-        cmocka_unit_test(features_that_are_not_there_are_refused),
         cmocka_unit_test(bad_backends_are_refused),
         cmocka_unit_test(bad_rewrites_are_refused),
         cmocka_unit_test(a_down_backend_needs_no_rewrite),

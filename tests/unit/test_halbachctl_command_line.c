@@ -98,7 +98,7 @@ static void test_wrong_lines(void **state)
          "drops takes no --pool; usage: halbachctl drops [--watch [SECONDS]] [--all]"},
         {"drain", "too few arguments; usage: halbachctl drain BACKEND [--pool POOL] [--wait]"},
         {"drain a b", "too many arguments"},
-        {"lookup a", "usage: halbachctl lookup CLIENT:PORT VIP:PORT [tcp|udp]"},
+        {"lookup a", "usage: halbachctl lookup CLIENT:PORT VIP:PORT [tcp|udp|sctp]"},
         {"a b c d e f", "too many arguments"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa "
          "b",

@@ -252,7 +252,8 @@ static void test_services(void **state)
 {
     json_t *services = parse(
         "{\"services\": ["
-        "{\"name\": \"www\", \"vip\": \"192.0.2.10\", \"protocol\": \"tcp\", \"port\": 80,"
+        "{\"name\": \"www\", \"vip\": \"192.0.2.0/24\", \"protocol\": \"tcp\", \"port\": 80,"
+        " \"ports\": \"80-81\", \"denied\": 5, \"limited\": 20000,"
         " \"pool\": \"web\", \"usable\": 3, \"total\": 4, \"packets\": 2147483648,"
         " \"bytes\": 18446744073709551615, \"new_flows\": 100, \"drops\": 0},"
         "{\"name\": \"bücher\", \"vip\": \"2001:db8:0:a::10\", \"protocol\": \"udp\", \"port\": "
@@ -265,10 +266,12 @@ static void test_services(void **state)
     hb_show_services(&screen, services);
     expect(
         &screen,
-        "SERVICE  VIP                     PROTO  POOL  USABLE  NEW FLOWS  PACKETS    BYTES  DROPS\n"
-        "www      192.0.2.10:80           tcp    web      3/4        100    2.1 G  18.4 EB      0\n"
-        "bücher   [2001:db8:0:a::10]:443  udp    名前     0/1          9     9999  10.0 kB      "
-        "3\n");
+        "SERVICE  VIP                     PROTO  POOL  USABLE  NEW FLOWS  PACKETS    BYTES  DROPS  "
+        "DENIED  LIMITED\n"
+        "www      192.0.2.0/24:80-81      tcp    web      3/4        100    2.1 G  18.4 EB      0  "
+        "     5   20.0 k\n"
+        "bücher   [2001:db8:0:a::10]:443  udp    名前     0/1          9     9999  10.0 kB      3  "
+        "     0        0\n");
     json_decref(services);
 }
 

@@ -19,7 +19,11 @@ static hb_be16 be16(uint16_t value)
 static struct hb_service_record make_service(uint8_t family, uint8_t n, uint8_t protocol,
                                              uint16_t port)
 {
-    struct hb_service_record record = {.family = family, .protocol = protocol, .port = be16(port)};
+    struct hb_service_record record = {.family = family,
+                                       .protocol = protocol,
+                                       .port = be16(port),
+                                       .port_last = be16(port),
+                                       .prefix_length = hb_address_bits(family)};
 
     if (family == HB_FAMILY_IPV4)
         memcpy(record.address, (uint8_t[]){192, 0, 2, n}, 4);
@@ -48,8 +52,8 @@ struct fixture {
 
 static struct fixture build(const struct hb_service_record *records, uint32_t count)
 {
-    struct fixture fixture = {.memory =
-                                  aligned_alloc(64, (hb_service_map_bytes(count) + 63) & ~63)};
+    struct fixture fixture = {
+        .memory = aligned_alloc(64, (hb_service_map_bytes(records, count) + 63) & ~63)};
     uint32_t duplicate;
 
     fixture.map = hb_service_map_build(fixture.memory, records, count, &duplicate);
@@ -110,7 +114,7 @@ static void names_the_second_of_two_equal_services(void **state)
 {
     struct hb_service_record records[] = {make_service(4, 10, 6, 80), make_service(4, 11, 6, 80),
                                           make_service(4, 10, 6, 80)};
-    void *memory = aligned_alloc(64, (hb_service_map_bytes(3) + 63) & ~63);
+    void *memory = aligned_alloc(64, (hb_service_map_bytes(records, 3) + 63) & ~63);
     uint32_t duplicate = 0;
 
     (void)state;

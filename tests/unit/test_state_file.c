@@ -60,16 +60,28 @@ static struct hb_state_backend backends[] = {
      .ramp_since_unix_ms = 1789999999},
 };
 static struct hb_state_service services[] = {
-    {.id = 0, .incarnation = 1, .protocol = HB_PROTOCOL_TCP, .port = 65535},
+    {.id = 0,
+     .incarnation = 1,
+     .prefix_length = 32,
+     .protocol = HB_PROTOCOL_TCP,
+     .port = 65535,
+     .port_last = 65535},
+    {.id = 1,
+     .incarnation = 1,
+     .prefix_length = 48,
+     .protocol = HB_PROTOCOL_SCTP,
+     .port = 0,
+     .port_last = 65535},
     {.id = 4095, .incarnation = 2},
 };
-static struct hb_state sample = {UINT64_C(1) << 40, backends, 3, services, 2, true, 1790000001};
+static struct hb_state sample = {UINT64_C(1) << 40, backends, 3, services, 3, true, 1790000001};
 
 static void fill_sample(void)
 {
     assert_true(hb_address_parse("198.51.100.11", &backends[0].address));
     assert_true(hb_address_parse("2001:db8::1", &backends[2].address));
     assert_true(hb_address_parse("192.0.2.10", &services[0].vip));
+    assert_true(hb_address_parse("2001:db8::", &services[1].vip));
 }
 
 static void test_what_is_written_is_read(void **state)
@@ -83,7 +95,7 @@ static void test_what_is_written_is_read(void **state)
     assert_int_equal(hb_state_load(path, &got), 0);
     assert_int_equal(got.generation, sample.generation);
     assert_int_equal(got.backends_count, 3);
-    assert_int_equal(got.services_count, 2);
+    assert_int_equal(got.services_count, 3);
     assert_memory_equal(got.backends, backends, sizeof(backends));
     assert_memory_equal(got.services, services, sizeof(services));
     hb_state_clear(&got);
@@ -141,7 +153,10 @@ static void test_foreign_and_damaged_files(void **state)
         "\"health\": \"up\"}], \"services\": []}",
         "{\"format\": \"halbach-state\", \"version\": 1, \"generation\": 1, \"backends\": [], "
         "\"services\": [{\"id\": 1, \"incarnation\": 1, \"vip\": \"192.0.2.1\", \"protocol\": "
-        "\"sctp\", \"port\": 1}]}",
+        "\"dccp\", \"port\": 1}]}",
+        "{\"format\": \"halbach-state\", \"version\": 1, \"generation\": 1, \"backends\": [], "
+        "\"services\": [{\"id\": 1, \"incarnation\": 1, \"vip\": \"192.0.2.1\", \"protocol\": "
+        "\"tcp\", \"port\": 1, \"prefix_length\": 33}]}",
     };
     struct hb_state got;
 

@@ -54,6 +54,17 @@ static void set_vip(const char *text)
                      0);
 }
 
+/* A prefix whose address is cut to its length. */
+static void set_prefix(const char *text, uint8_t length)
+{
+    struct hb_vip vip = make_vip(text);
+    struct hb_steer_prefix key = {.bits = 8u + length, .family = vip.family};
+
+    memcpy(key.bytes, vip.bytes, sizeof(key.bytes));
+    assert_int_equal(bpf_map_update_elem(map_fd(HB_STEER_PREFIX_MAP), &key, &(uint8_t){1}, BPF_ANY),
+                     0);
+}
+
 /* ---- the program ---- */
 
 struct row {
@@ -72,6 +83,13 @@ static const struct row rows[] = {
     {"IPv4 to another address", {0}, "198.51.100.1", OTHER4, 17, {0}, 0, 0},
     {"IPv6 to another address", {0}, "2001:db8::1", OTHER6, 17, {0}, 0, 0},
     {"from a VIP", {0}, VIP4, OTHER4, 17, {0}, 0, 0},
+    {"IPv4 to the first address of a prefix", {0}, "198.51.100.1", "203.0.113.64", 17, {0}, 0, 1},
+    {"IPv4 to its last one, VLAN", {0x8100}, "198.51.100.1", "203.0.113.127", 17, {0}, 0, 1},
+    {"IPv4 below the prefix", {0}, "198.51.100.1", "203.0.113.63", 17, {0}, 0, 0},
+    {"IPv4 above the prefix", {0}, "198.51.100.1", "203.0.113.128", 17, {0}, 0, 0},
+    {"IPv6 to an address of a prefix", {0}, "2001:db8::1", "2001:db8:77:ffff::9", 17, {0}, 0, 1},
+    {"IPv6 beside the prefix", {0}, "2001:db8::1", "2001:db8:78::", 17, {0}, 0, 0},
+    {"the bits of an IPv4 prefix in IPv6", {0}, "2001:db8::1", "cb00:7140::", 17, {0}, 0, 0},
     {"IPv4 to a VIP, VLAN", {0x8100}, "198.51.100.1", VIP4, 17, {0}, 0, 1},
     {"IPv6 to a VIP, VLAN", {0x8100}, "2001:db8::1", VIP6, 17, {0}, 0, 1},
     {"IPv4 to a VIP, 802.1ad and VLAN", {0x88a8, 0x8100}, "198.51.100.1", VIP4, 17, {0}, 0, 1},
@@ -309,18 +327,22 @@ static int remove_links(void **state)
     return system("ip link del hbt0");
 }
 
-/* Whether the map that the attached program uses has this VIP; found without the code under test.
+/* Whether the maps that the attached program uses have this VIP, or a prefix around it; found
+ * without the code under test.
  */
 static bool has_vip(const char *ifname, const char *text)
 {
     struct bpf_prog_info info = {0};
     struct hb_vip vip = make_vip(text);
     struct hb_steer_vip key = {.family = vip.family};
+    struct hb_steer_prefix prefix = {.bits = vip.family == 4 ? 8 + 32 : 8 + 128,
+                                     .family = vip.family};
     uint32_t ids[8], size = sizeof(info);
     bool found = false;
     int fd = bpf_prog_get_fd_by_id(attached_id(ifname));
 
     memcpy(key.bytes, vip.bytes, sizeof(key.bytes));
+    memcpy(prefix.bytes, vip.bytes, sizeof(prefix.bytes));
     info.map_ids = (uintptr_t)ids;
     info.nr_map_ids = 8;
     assert_int_equal(bpf_obj_get_info_by_fd(fd, &info, &size), 0);
@@ -332,7 +354,9 @@ static bool has_vip(const char *ifname, const char *text)
         size = sizeof(map);
         assert_int_equal(bpf_obj_get_info_by_fd(map_fd, &map, &size), 0);
         if (strcmp(map.name, HB_STEER_VIP_MAP) == 0)
-            found = bpf_map_lookup_elem(map_fd, &key, &value) == 0;
+            found = found || bpf_map_lookup_elem(map_fd, &key, &value) == 0;
+        if (strcmp(map.name, HB_STEER_PREFIX_MAP) == 0)
+            found = found || bpf_map_lookup_elem(map_fd, &prefix, &value) == 0;
         close(map_fd);
     }
     close(fd);
@@ -371,6 +395,41 @@ static void test_vips_follow_the_generation(void **state)
     assert_int_equal(attached_id("hbt0"), 0);
 }
 
+static struct hb_vip make_prefix(const char *text, uint8_t length)
+{
+    struct hb_vip vip = make_vip(text);
+
+    vip.length = length;
+    return vip;
+}
+
+/* Prefixes come and go as addresses do, and one that grows or shrinks is another one. */
+static void test_prefixes_follow_the_generation(void **state)
+{
+    const struct hb_vip first[] = {make_prefix("203.0.113.64", 26), make_prefix(VIP4, 32),
+                                   make_prefix("2001:db8:77::", 48)};
+    const struct hb_vip second[] = {make_prefix("203.0.113.64", 27), make_prefix(VIP4, 32)};
+    char problem[HB_TEXT_SIZE];
+    struct hb_steer *steer;
+
+    (void)state;
+    assert_int_equal(hb_steer_prepare("hbt0", problem), 0);
+    close(attach_like_dpdk("hbt0", hb_steer_object_path()));
+    steer = hb_steer_open("hbt0", problem);
+    assert_non_null(steer);
+    assert_int_equal(hb_steer_add(steer, first, 3), 0);
+    assert_true(has_vip("hbt0", "203.0.113.127") && has_vip("hbt0", "2001:db8:77:1::1"));
+    assert_true(has_vip("hbt0", VIP4));
+    assert_false(has_vip("hbt0", "203.0.113.128"));
+    assert_int_equal(hb_steer_add(steer, second, 2), 0);
+    assert_int_equal(hb_steer_keep_only(steer, second, 2), 0);
+    assert_true(has_vip("hbt0", "203.0.113.95") && has_vip("hbt0", VIP4));
+    assert_false(has_vip("hbt0", "203.0.113.96") || has_vip("hbt0", "2001:db8:77:1::1"));
+    assert_int_equal(hb_steer_keep_only(steer, NULL, 0), 0);
+    assert_false(has_vip("hbt0", "203.0.113.64"));
+    hb_steer_close(steer);
+}
+
 static void test_full_vip_map_is_an_error(void **state)
 {
     struct hb_vip *vips = calloc(HB_STEER_VIPS_MAX + 1, sizeof(*vips));
@@ -397,7 +456,7 @@ static void test_full_vip_map_is_an_error(void **state)
 /* The left-over of a killed dataplane goes, its VIPs stay: see steer.h. */
 static void test_left_over_is_replaced_and_its_vips_are_kept(void **state)
 {
-    const struct hb_vip vips[] = {make_vip(VIP4), make_vip(VIP6)};
+    const struct hb_vip vips[] = {make_vip(VIP4), make_vip(VIP6), make_prefix("203.0.113.64", 26)};
     char problem[HB_TEXT_SIZE];
     struct hb_steer *steer;
     pid_t child = fork();
@@ -409,7 +468,7 @@ static void test_left_over_is_replaced_and_its_vips_are_kept(void **state)
             _exit(1);
         attach_like_dpdk("hbt0", hb_steer_object_path());
         steer = hb_steer_open("hbt0", problem);
-        _exit(!steer || hb_steer_add(steer, vips, 2) != 0); /* no close: as if killed */
+        _exit(!steer || hb_steer_add(steer, vips, 3) != 0); /* no close: as if killed */
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -423,6 +482,7 @@ static void test_left_over_is_replaced_and_its_vips_are_kept(void **state)
     steer = hb_steer_open("hbt0", problem);
     assert_non_null(steer);
     assert_true(has_vip("hbt0", VIP4) && has_vip("hbt0", VIP6));
+    assert_true(has_vip("hbt0", "203.0.113.100"));
     hb_steer_close(steer);
 }
 
@@ -541,6 +601,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_other_protocols_are_passed),
         cmocka_unit_test(test_the_way_to_the_kernel_is_limited),
         cmocka_unit_test_setup_teardown(test_vips_follow_the_generation, add_links, remove_links),
+        cmocka_unit_test_setup_teardown(test_prefixes_follow_the_generation, add_links,
+                                        remove_links),
         cmocka_unit_test_setup_teardown(test_full_vip_map_is_an_error, add_links, remove_links),
         cmocka_unit_test_setup_teardown(test_left_over_is_replaced_and_its_vips_are_kept, add_links,
                                         remove_links),
@@ -561,6 +623,8 @@ int main(int argc, char **argv)
     if (!object)
         return 1;
     program = load_program_or_skip(object);
+    set_prefix("203.0.113.64", 26);
+    set_prefix("2001:db8:77::", 48);
     set_vip(VIP4);
     set_vip(VIP6);
     return cmocka_run_group_tests(tests, NULL, NULL);

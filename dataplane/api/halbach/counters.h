@@ -84,7 +84,7 @@ struct hb_worker_counters {
     uint64_t icmp_elsewhere;   /* of them: no entry on this worker, sent by the table */
     uint64_t fragments;        /* for VIPs, forwarded */
     uint64_t quic_routed;      /* packets whose connection id named their backend */
-    uint64_t quic_unroutable;  /* short headers whose id did not: 5-tuple */
+    uint64_t quic_unroutable;  /* with an id of a server's that did not: 5-tuple */
     uint64_t sampled;          /* packets that the talkers' sketch has seen */
     uint64_t nat_sessions;     /* gauge */
     uint64_t nat_sessions_max; /* gauge */

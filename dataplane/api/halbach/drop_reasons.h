@@ -20,8 +20,8 @@
     X(FRAGMENT,          "fragment",          "fragment for a VIP that could not be balanced") \
     X(TTL_EXPIRED,       "ttl_expired",       "TTL or hop limit was 0") \
     X(MARTIAN,           "martian",           "source or destination address that may not be forwarded") \
-    X(L4_HEADER,         "l4_header",         "TCP or UDP header cut short or with lying lengths") \
-    X(PROTOCOL,          "protocol",          "for a VIP, but neither TCP nor UDP") \
+    X(L4_HEADER,         "l4_header",         "TCP, UDP or SCTP header cut short or with lying lengths") \
+    X(PROTOCOL,          "protocol",          "for a VIP, but not TCP, UDP or SCTP") \
     X(NO_SERVICE,        "no_service",        "for a VIP, but no service has this protocol and port") \
     X(NOT_VIP,           "not_vip",           "not for a VIP and no punt port to hand it to the kernel") \
     X(NO_GENERATION,     "no_generation",     "control has not published anything yet") \

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * QUIC datagrams of any content and length through the real pipeline, to a service with one
+ * configuration for each way there is to read an id: each packet leaves, exactly once, to a backend
+ * of the pool, and nothing behind the packet is read (tight buffers, for the address sanitizer).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fuzz.h"
+#include "quic_lb.h"
+#include "rig.h"
+
+static void publish_quic(struct rig *rig)
+{
+    static const uint8_t lengths[7][2] = {{1, 4},  {3, 8},  {8, 8}, {15, 4},
+                                          {2, 17}, {1, 18}, {7, 4}};
+
+    for (uint16_t id = 1; id <= 15; id++) {
+        uint8_t server_id[HB_QUIC_SERVER_ID_MAX] = {0};
+
+        add_backend(rig, id, 0, 4);
+        name_server(rig, id, server_id, (uint8_t)id); /* all zero, of each length */
+    }
+    share_table(rig, 0);
+    for (uint8_t family = 4; family <= 6; family += 2) {
+        add_service(rig, family, HB_PROTOCOL_UDP, 443, 0);
+        rig->quics = 0;
+        for (uint8_t config = 0; config < 7; config++) {
+            struct hb_quic_record record = {.config_id = config,
+                                            .server_id_length = lengths[config][0],
+                                            .nonce_length = lengths[config][1],
+                                            .encrypted = config > 1};
+
+            if (record.encrypted)
+                memset(record.key, config, sizeof(record.key));
+            add_quic(rig, &record);
+        }
+    }
+    publish(rig);
+}
+
+static struct frame random_datagram(uint64_t *random)
+{
+    struct spec spec = {.family = fuzz_below(random, 2) ? 4 : 6,
+                        .protocol = 17,
+                        .source_port = (uint16_t)(1 + fuzz_below(random, 100)),
+                        .payload = (uint32_t)fuzz_below(random, 48)};
+    struct frame frame = build(&spec);
+    uint8_t *payload = frame.bytes + frame.length - spec.payload;
+
+    for (uint32_t i = 0; i < spec.payload; i++)
+        payload[i] = fuzz_below(random, 2) ? (uint8_t)fuzz_random(random) : 0;
+    if (spec.payload > 6 && fuzz_below(random, 2)) { /* a long header that makes some sense */
+        payload[0] |= 0x80;
+        memcpy(payload + 1, (uint8_t[]){0, 0, 0, 1}, 4);
+        payload[5] = (uint8_t)fuzz_below(random, 24);
+    }
+    return frame;
+}
+
+static void every_datagram_leaves(void **state)
+{
+    uint64_t rounds = fuzz_setting("HB_FUZZ_ROUNDS", 200000);
+    struct rig *rig = *state;
+    const struct hb_worker_counters *counters = hb_counters_worker(rig->region, 0);
+
+    publish_quic(rig);
+    rig->tight = true;
+    for (uint64_t round = 0; round < rounds; round++) {
+        uint64_t random = fuzz_setting("HB_FUZZ_SEED", 1) * rounds + round;
+        struct frame frame = random_datagram(&random);
+
+        assert_in_range(backend_of(rig, &frame), 1, 15);
+    }
+    print_message("%llu rounds: %llu routed by their id, %llu unroutable\n",
+                  (unsigned long long)rounds, (unsigned long long)counters->quic_routed,
+                  (unsigned long long)counters->quic_unroutable);
+    assert_true(rounds < 10000 ||
+                (counters->quic_routed > 0 && counters->quic_unroutable > rounds / 50));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_datagram_leaves, rig_setup, rig_teardown),
+    };
+    int status = rig_open();
+
+    if (status != 0)
+        return status;
+    status = cmocka_run_group_tests(tests, NULL, NULL);
+    rig_close();
+    return status;
+}
