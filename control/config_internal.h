@@ -181,6 +181,8 @@ bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, cons
                                  const void *field);
 bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, const char *path,
                                   const void *field);
+bool hb_config_check_loopback(struct hb_config_reader *reader, int line, const char *path,
+                              const void *field);
 
 /* The line of a field, or `otherwise` when the file does not have the key. */
 int hb_config_line_of(const struct hb_config_reader *reader, const void *field, int otherwise);

@@ -21,6 +21,8 @@ static void open_counters(struct hb_worker *worker)
     worker->services = (void *)(uintptr_t)hb_counters_services(region, index);
     worker->backends = (void *)(uintptr_t)hb_counters_backends(region, index);
     worker->counters->lcore = worker->config.lcore;
+    hb_talkers_init(&worker->talkers, (void *)(uintptr_t)hb_counters_talkers(region, index),
+                    region->talkers_max, rte_rand());
     worker->counters->flows_max = hb_flow_table_capacity(worker->flows);
     worker->counters->nat_sessions_max = worker->config.sessions_max;
 }

@@ -20,6 +20,7 @@
 #include "fragment_table.h"
 #include "generation.h"
 #include "nat_session.h"
+#include "talkers.h"
 #include "token_bucket.h"
 #include "variant.h"
 #include "worker.h"
@@ -69,6 +70,7 @@ struct hb_worker {
     uint16_t ipv4_id;                    /* of the next outer IPv4 header that needs one */
     uint32_t ipv6_fragment_id;           /* of the next outer IPv6 packet that is cut */
     struct hb_loads *bounded;            /* NULL until a pool bounds its load */
+    struct hb_talkers talkers;           /* its entries are in the region */
     uint16_t rx_port;                    /* of the burst in hand */
     uint16_t answers_count;              /* packets of its own that wait for the end of the burst */
     uint16_t released;                   /* fragments that were held and can go on */
