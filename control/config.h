@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "config_nat.h"
 #include "address_prefix.h"
 #include "forwarding.h"
 #include "halbach/flow_key.h"
@@ -72,6 +73,7 @@ struct hb_pool_config {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_nat_config nat; /* for NAT and full NAT */
     struct hb_forwarding_options encap;
     struct hb_health_config health;
     struct hb_failure_config failure;

@@ -74,6 +74,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
         hb_control_save(control);
     hb_control_save_history(control);
     hb_control_settle(control);
+    hb_control_tick_nat(control);
     hb_control_watch_drains(control);
     hb_maintenance_tick(control);
 }
@@ -114,6 +115,7 @@ static void on_hop_changed(void *context, const struct hb_address *address)
 
     if (!hb_next_hops_get(control->hops, address, &hop))
         return;
+    hb_control_client_hop_changed(control, address, &hop);
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_backend *backend = hb_pool_backend(&control->model->pools[p], address);
 

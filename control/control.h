@@ -98,6 +98,7 @@ struct hb_control {
     struct hb_events *events;
     struct hb_history *history;
 
+    bool client_way[2]; /* known for IPv4, IPv6 */
     bool state_dirty;
     int state_error; /* of the last attempt to save */
     int slots_error; /* the same of the slot files */
@@ -138,6 +139,15 @@ uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id)
 uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id);
 /* Reads all tallies, so that they are fresh when the dataplane goes. */
 void hb_control_read_tallies(struct hb_control *control);
+
+/* --- control_nat.c --- */
+
+/* After a configuration; when a next hop has changed (true: it was the way to clients); every
+ * second. */
+void hb_control_sync_nat(struct hb_control *control);
+bool hb_control_client_hop_changed(struct hb_control *control, const struct hb_address *address,
+                                   const struct hb_next_hop *hop);
+void hb_control_tick_nat(struct hb_control *control);
 
 /* --- control_operate.c --- */
 

@@ -129,6 +129,7 @@ void hb_control_sync(struct hb_control *control)
             hb_next_hops_get(control->hops, &backend->address, &backend->hop);
         }
     }
+    hb_control_sync_nat(control);
     hb_probes_sync(control->probes);
 }
 

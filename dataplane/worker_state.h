@@ -19,6 +19,7 @@
 #include "flow_table.h"
 #include "fragment_table.h"
 #include "generation.h"
+#include "nat_session.h"
 #include "talkers.h"
 #include "token_bucket.h"
 #include "variant.h"
@@ -50,6 +51,7 @@ struct hb_worker {
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
+    struct hb_nat_sessions *sessions;     /* the same; NULL: none are possible */
     struct hb_fragment_table *fragments;  /* the same */
     hb_pipeline *run;                     /* hb_pipeline_run of the best variant there is */
 
