@@ -104,20 +104,19 @@ static bool find_l4_of_ipv6(struct view view, uint32_t *l4, uint8_t *protocol)
 {
     *l4 = sizeof(struct rte_ipv6_hdr);
     *protocol = view.ip[6];
-    for (uint32_t i = 0; i < IPV6_EXTENSIONS_MAX; i++) {
+    for (uint32_t depth = 0;; depth++) {
         const uint8_t *header = view.ip + *l4;
 
         if (*protocol != IPV6_HOP_BY_HOP && *protocol != IPV6_ROUTING &&
             *protocol != IPV6_FRAGMENT && *protocol != IPV6_DESTINATION)
             return true;
-        if (*l4 + 8 > view.readable)
+        if (depth == IPV6_EXTENSIONS_MAX || *l4 + 8 > view.readable)
             return false;
         if (*protocol == IPV6_FRAGMENT && (load_be16(header + 2) & IPV6_OFFSET_MASK) != 0)
             return false;
         *l4 += *protocol == IPV6_FRAGMENT ? 8 : 8 + header[1] * 8u;
         *protocol = header[0];
     }
-    return false;
 }
 
 static void turn_ipv6(struct view view, const uint8_t *destination, uint8_t dscp)

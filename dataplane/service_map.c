@@ -158,16 +158,23 @@ int32_t hb_service_map_find_ipv6(const struct hb_service_map *map, const uint8_t
                                                                     : HB_SERVICE_NOT_VIP;
 }
 
+/* Of services with a single port the map knows the first; one with a range may come before it. */
 int32_t hb_service_map_first(const struct hb_service_map *map, uint8_t family,
                              const uint8_t *address)
 {
-    uint32_t address4;
-    int32_t index;
+    bool ipv6 = family == HB_FAMILY_IPV6;
+    uint64_t words[2] = {0};
+    int32_t single, wide = HB_SERVICE_NOT_VIP;
 
-    memcpy(&address4, address, sizeof(address4));
-    index = family == HB_FAMILY_IPV4 ? hb_service_probe4(map, true, address4)->index
-                                     : probe6(map, true, address, 0)->index;
-    return index == HB_SERVICE_EMPTY ? HB_SERVICE_NOT_VIP : index;
+    memcpy(words, address, ipv6 ? 16 : 4);
+    single =
+        ipv6 ? probe6(map, true, address, 0)->index : hb_service_probe4(map, true, words[0])->index;
+    if (map->nets != NULL)
+        wide = hb_service_nets_first(map->nets, family, words,
+                                     single == HB_SERVICE_EMPTY ? 0 : (ipv6 ? 128 : 32));
+    if (single == HB_SERVICE_EMPTY || (wide >= 0 && wide < single))
+        return wide;
+    return single;
 }
 
 int32_t hb_service_map_find(const struct hb_service_map *map, const struct hb_flow_key *flow)

@@ -114,7 +114,8 @@ static inline int32_t hb_service_map_find_ipv4(const struct hb_service_map *map,
                                                                          : HB_SERVICE_NOT_VIP;
 }
 
-/* The first service of a VIP, or HB_SERVICE_NOT_VIP. `address`: its 4 or 16 bytes. */
+/* The first service of a VIP, or HB_SERVICE_NOT_VIP; of prefixes that hold the VIP the longest
+ * counts. `address`: its 4 or 16 bytes. */
 int32_t hb_service_map_first(const struct hb_service_map *map, uint8_t family,
                              const uint8_t *address);
 

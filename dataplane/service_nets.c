@@ -22,6 +22,7 @@ struct net {
     uint8_t length;
     uint16_t count[PROTOCOLS]; /* spans */
     uint32_t first[PROTOCOLS];
+    uint32_t service; /* the first one that has this prefix */
 };
 
 struct length {
@@ -179,7 +180,8 @@ static void add_ranges(struct hb_service_nets *nets, const struct hb_service_rec
     if (net->family == 0) {
         *net = (struct net){.address = {address[0], address[1]},
                             .family = first->family,
-                            .length = first->prefix_length};
+                            .length = first->prefix_length,
+                            .service = UINT32_MAX};
         add_length(nets, first->family, first->prefix_length);
     }
     net->first[protocol] = nets->spans_count;
@@ -199,6 +201,8 @@ static void add_ranges(struct hb_service_nets *nets, const struct hb_service_rec
         }
         if (i == from + count)
             break;
+        if (scratch.order[i] < net->service)
+            net->service = scratch.order[i];
         scratch.around[i] = open;
         open = i;
         add_span(nets, net, protocol, begin, (int32_t)scratch.order[i]);
@@ -293,4 +297,20 @@ int32_t hb_service_nets_find(const struct hb_service_nets *nets, uint8_t family,
             return found;
     }
     return found;
+}
+
+int32_t hb_service_nets_first(const struct hb_service_nets *nets, uint8_t family,
+                              const uint64_t address[2], uint8_t shortest)
+{
+    bool ipv6 = family == HB_FAMILY_IPV6;
+    const struct length *length = nets->lengths + (ipv6 ? FIRST_IPV6 : 0);
+
+    for (uint32_t i = 0; i < nets->lengths_count[ipv6] && length->bits >= shortest; i++, length++) {
+        uint64_t masked[2] = {address[0] & length->mask[0], address[1] & length->mask[1]};
+        const struct net *net = probe(nets, family, length->bits, masked);
+
+        if (net->family != 0)
+            return (int32_t)net->service;
+    }
+    return HB_SERVICE_NOT_VIP;
 }

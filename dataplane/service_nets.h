@@ -50,4 +50,9 @@ struct hb_service_nets *hb_service_nets_build(void *memory, const struct hb_serv
 int32_t hb_service_nets_find(const struct hb_service_nets *nets, uint8_t family,
                              const uint64_t address[2], hb_be16 port, uint8_t protocol);
 
+/* The first service of the longest prefix, of at least `shortest` bits, that holds the address; or
+ * HB_SERVICE_NOT_VIP. */
+int32_t hb_service_nets_first(const struct hb_service_nets *nets, uint8_t family,
+                              const uint64_t address[2], uint8_t shortest);
+
 #endif

@@ -5,7 +5,7 @@
  *
  * The file goes through control's reader, model, reconciliation and encoder, the blob through the
  * dataplane's checks and builder, the packets through the real pipeline on ports made of rings.
- * Only the network is made up: every backend is reached by one port, through one gateway.
+ * Only the network is made up: every backend is on the link of one port, with one MAC address.
  *
  *     drive FILE          prints what a judge can't know: the key of the flow hash, and who owns
  *                         each slot ("key ...", "pool NAME id id ...", "backend ID POOL NAME"),
@@ -88,7 +88,7 @@ static void make_reachable(struct hb_model_backend *backend)
     memcpy(backend->hop.source_mac, own_mac, sizeof(own_mac));
     memcpy(backend->hop.gateway_mac, gateway_mac, sizeof(gateway_mac));
     hb_address_parse(ipv4 ? "198.51.100.10" : "2001:db8:0:1::10", &backend->hop.source);
-    hb_address_parse(ipv4 ? "198.51.100.1" : "2001:db8:0:1::1", &backend->hop.gateway);
+    backend->hop.gateway = backend->address; /* on the link, as l2 asks for */
     hb_backend_state_apply(&backend->state, HB_EVENT_TAKE_OVER_UP, 1, 1, 0, 0);
 }
 

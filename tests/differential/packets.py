@@ -8,7 +8,7 @@ addresses beside those of the VIPs.
 import ipaddress
 import struct
 
-from rules import ICMP, ICMP6, SCTP, TCP, UDP, UDP_LITE, checksum
+from wire import ICMP, ICMP6, SCTP, TCP, UDP, UDP_LITE, checksum, fix_ipv4
 
 MACS = bytes.fromhex("020000000010020000000001")
 SIZES = (0, 1, 2, 7, 8, 20, 100, 536, 1200, 1399, 1400, 1408, 1412, 1420, 1432, 1440, 1452, 1460)
@@ -18,6 +18,7 @@ class Source:
     def __init__(self, random, services):
         """`services`: what packets are aimed at, as (network, protocol, first port, last port)."""
         self.random, self.services, self.aim = random, services, services[0]
+        self.flows, self.flow, self.waiting = [], None, []
 
     def rarely(self, share):
         return self.random.random() < share
@@ -56,10 +57,13 @@ class Source:
         return self.sum(UDP, source, destination, header + data, 6)
 
     def pair(self):
+        if self.flow:
+            return self.flow
         port = self.random.randint(*self.aim[2:])
         if self.rarely(0.1):
             port = self.random.choice((self.aim[2] - 1, self.aim[3] + 1, self.random.randrange(65536)))
-        return self.random.randrange(1, 65536), port % 65536
+        self.flow = self.random.randrange(1, 65536), port % 65536
+        return self.flow
 
     @staticmethod
     def sum(protocol, source, destination, l4, at):
@@ -89,7 +93,7 @@ class Source:
         return self.random.choice((47, 50, 51, 89, 253)), self.random.randbytes(24)
 
     def ipv4(self, source, destination, protocol, l4):
-        options = self.random.choice((b"", b"", b"", b"", b"\x01\x01\x01\x00", b"\x01" * 40))
+        options = self.random.choice((b"", b"", b"", b"", b"\x01\x01\x01\x00", b"\x01" * 40, b"\x94\x04\0\0\x44\x04\5\0"))
         ttl = self.random.choice((64, 64, 255, 2, 1, 0 if self.rarely(0.2) else 128))
         word = self.random.choice((0x4000, 0x4000, 0, 0, 0x8000, 0xc000))
         header = struct.pack("!BBHHHBBH4s4s", 0x40 | (20 + len(options)) // 4, self.random.choice((0, 0, 0xb8, 3, 255)),
@@ -113,20 +117,77 @@ class Source:
         return struct.pack("!IHBB", word, len(chain) + len(l4), protocol, hops) + source.packed + destination.packed + \
             chain + l4
 
-    def frame(self):
+    def ends(self):
+        """Source and destination; now and then those of a flow that was there before, with its ports."""
+        if self.flows and self.rarely(0.2):
+            source, destination, self.aim, self.flow = self.random.choice(self.flows)
+            return source, destination
+        self.flow = None
         destination = self.destination()
         source = self.address(destination.version)
         if self.rarely(0.01):
             source = self.random.choice((destination, ipaddress.ip_address(
                 "127.0.0.1" if destination.version == 4 else "::1")))
+        return source, destination
+
+    def frame(self):
+        if self.waiting and self.rarely(0.7):
+            return self.waiting.pop(0)
+        source, destination = self.ends()
+        if self.rarely(0.05) and destination in self.aim[0] and source != destination and not source.is_loopback:
+            self.datagram(source, destination)
+            return self.waiting.pop(0)
         protocol, l4 = self.l4(source, destination)
+        if self.flow and protocol in (TCP, UDP, SCTP):
+            self.flows = self.flows[-50:] + [(source, destination, self.aim, self.flow)]
         make = self.ipv4 if destination.version == 4 else self.ipv6
-        ip, kind = make(source, destination, protocol, l4), 0x0800 if destination.version == 4 else 0x86dd
-        if self.rarely(0.03):
-            ip = self.damage(ip)
+        ip = make(source, destination, protocol, l4)
+        return self.link(self.damage(ip) if self.rarely(0.03) else ip, destination.version)
+
+    def link(self, ip, version):
         tags = self.random.choice(((), (), (), (), (0x8100,), (0x88a8, 0x8100), (0x8100,) * 3))
         link = b"".join(struct.pack("!HH", tag, self.random.getrandbits(12)) for tag in tags)
+        kind = 0x0800 if version == 4 else 0x86dd
         return MACS + link + struct.pack("!H", kind) + ip + bytes(max(0, 46 - len(ip)))
+
+    # ---- fragments ----
+
+    def datagram(self, source, destination):
+        """Fragments of one, in order or not, now and then with one missing, twice, or across two others."""
+        self.flow = self.flow or (self.random.randrange(1, 65536), self.random.randint(*self.aim[2:]))
+        data = self.random.randbytes(self.random.randrange(100, 4500))
+        kind = self.random.choices((self.aim[1], ICMP if source.version == 4 else ICMP6, 47), (20, 1, 1))[0]
+        make = {TCP: self.tcp, UDP: self.udp}.get(kind, self.other)
+        l4, pieces, at, step = make(source, destination, data), [], 0, self.random.choice((512, 1024, 1440, 1480))
+        while at < len(l4):
+            size = min(len(l4) - at, self.random.randrange(24, step) // 8 * 8 + 8)
+            pieces.append((at, size))
+            at += size
+        if self.rarely(0.1):
+            pieces.pop(self.random.randrange(len(pieces)))
+        if pieces and self.rarely(0.15):
+            at, size = self.random.choice(pieces)
+            pieces.append((max(at - self.random.choice((0, 8)), 0), size))
+        if self.rarely(0.6):
+            self.random.shuffle(pieces)
+        tos, number = self.random.choice((0, 0xb8, 3)), self.random.getrandbits(32)
+        word = 0x4000 if self.rarely(0.1) else 0
+        for at, size in (pieces or [(0, len(l4))])[:7]:
+            more = at + size < len(l4)
+            if source.version == 4:
+                ip = fix_ipv4(struct.pack("!BBHHHBBH4s4s", 0x45, tos, 20 + size, number & 0xffff,
+                                          word | more << 13 | at // 8, 64, kind, 0, source.packed,
+                                          destination.packed) + l4[at:at + size])
+            else:
+                ip = struct.pack("!IHBB16s16sBBHI", 6 << 28 | tos << 20 | number >> 12, 8 + size, 44, 64, source.packed,
+                                 destination.packed, kind, 0, at | more, number) + l4[at:at + size]
+            self.waiting.append(self.link(ip, source.version))
+
+    def other(self, _source, _destination, data):
+        """SCTP, an echo request, or anything: nobody looks at more than the first bytes."""
+        if self.aim[1] == SCTP:
+            return struct.pack("!HHII", *self.flow, 1, 0) + data
+        return struct.pack("!BBHI", 8, 0, 0, 0) + data
 
     def damage(self, ip):
         """One byte of the headers changed, or the end cut off."""

@@ -12,24 +12,39 @@ import dataclasses
 import ipaddress
 import struct
 
-GATEWAY_MAC = bytes.fromhex("020000000001")
-OWN_MAC = bytes.fromhex("020000000010")
-SOURCE4, SOURCE6 = ipaddress.ip_address("198.51.100.10"), ipaddress.ip_address("2001:db8:0:1::10")
-MTU = 1500
-TCP, UDP, SCTP, ICMP, ICMP6, UDP_LITE = 6, 17, 132, 1, 58, 136
-PROTOCOLS = {"tcp": TCP, "udp": UDP, "sctp": SCTP}
+from rules_fragment import Datagrams
+from rules_tunnel import Choices, Tunnel
+from wire import ICMP, ICMP6, PROTOCOLS, SCTP, TCP, UDP, UDP_LITE, checksum, icmp_checksum, icmp_packet, quoted_source
+
 MASK64 = (1 << 64) - 1
 
 
 @dataclasses.dataclass
 class Outcome:
-    """kind: "tx", "kernel", "drop" or "held" (a fragment that waits); `reason` of a drop; `frames` that leave, each with a
-    set of the positions whose bytes are the dataplane's own choice (an IP ID, a flow label, a source port). A drop may
-    have a frame too: what the sender is told."""
+    """kind: "tx", "kernel", "drop" or "held" (a fragment that waits); `reasons` of drops; `count` frames leave, and `make`
+    says which: it is given those that did, for the few fields that are the dataplane's own choice. A drop may have a
+    frame too: what the sender is told."""
     kind: str
-    reason: str = ""
-    frames: tuple = ()
+    reasons: tuple = ()
+    count: int = 0
+    make: object = None
     backend: str = ""
+
+
+def one(frame, kind="tx", reasons=()):
+    return Outcome(kind, reasons, 1, lambda got: [frame], "the sender")
+
+
+def together(outcomes):
+    """One after the other."""
+    def make(got):
+        wanted, at = [], 0
+        for outcome in outcomes:
+            wanted += outcome.make(got[at:at + outcome.count]) if outcome.count else []
+            at += outcome.count
+        return wanted
+    reasons = sum((outcome.reasons for outcome in outcomes), ())
+    return Outcome("tx", reasons, sum(outcome.count for outcome in outcomes), make, outcomes[0].backend)
 
 
 def ports_of(service):
@@ -40,63 +55,7 @@ def ports_of(service):
 
 
 def drop(reason):
-    return Outcome("drop", reason)
-
-
-def checksum(data):
-    """RFC 1071."""
-    if len(data) % 2:
-        data += b"\0"
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return ~total & 0xffff
-
-
-def ip_packet(source, destination, tos, protocol, payload):
-    """One of the dataplane's own: TTL 64, IPv4 with DF and without ID, IPv6 without flow label."""
-    if source.version == 6:
-        return struct.pack("!IHBB16s16s", 6 << 28 | tos << 20, len(payload), protocol, 64, source.packed,
-                           destination.packed) + payload
-    header = struct.pack("!BBHHHBBH4s4s", 0x45, tos, 20 + len(payload), 0, 0x4000, 64, protocol, 0, source.packed,
-                         destination.packed)
-    return header[:10] + struct.pack("!H", checksum(header)) + header[12:] + payload
-
-
-def icmp_checksum(source, destination, message):
-    """0 when the one in the message is right. RFC 792; RFC 4443, section 2.3."""
-    if source.version == 6:
-        message = source.packed + destination.packed + struct.pack("!II", len(message), ICMP6) + message
-    return checksum(message)
-
-
-def icmp_packet(source, destination, tos, message):
-    """`message` without its checksum."""
-    value = icmp_checksum(source, destination, message[:2] + bytes(2) + message[4:])
-    return ip_packet(source, destination, tos, ICMP6 if source.version == 6 else ICMP,
-                     message[:2] + struct.pack("!H", value) + message[4:])
-
-
-def quoted_source(quote, version):
-    """The source of a quoted packet that is no later fragment, or None when it can't be read."""
-    if version == 4:
-        size = (quote[0] & 15) * 4 if len(quote) >= 20 else 0
-        if size < 20 or size > len(quote) or quote[0] >> 4 != 4 or struct.unpack("!H", quote[6:8])[0] & 0x1fff:
-            return None
-        return quote[12:16]
-    if len(quote) < 40 or quote[0] >> 4 != 6:
-        return None
-    at, number = 40, quote[6]
-    for _ in range(8):
-        if number not in (0, 43, 44, 60):
-            return quote[8:24]
-        if len(quote) < at + 8 or number == 44 and struct.unpack("!H", quote[at + 2:at + 4])[0] & 0xfff8:
-            return None
-        size = 8 if number == 44 else 8 + quote[at + 1] * 8
-        if at + size > len(quote):
-            return None
-        number, at = quote[at], at + size
-    return None
+    return Outcome("drop", (reason,))
 
 
 def mix(a, b):
@@ -125,7 +84,7 @@ class Packet:
 
     def __init__(self, frame):
         self.frame, self.fault = frame, ""
-        self.ip, self.family, self.destination = None, 0, None
+        self.ip, self.family, self.destination, self.fragment = None, 0, None, None
         at = 14
         for _ in range(3):
             kind = struct.unpack("!H", frame[at - 2:at])[0] if len(frame) >= at else None
@@ -157,7 +116,8 @@ class Packet:
         elif self.is_martian():
             self.fault = "martian"
         elif word & 0x3fff:
-            self.fault = "fragment"  # not made here: one changed byte is a wrong checksum
+            key = (self.source, self.destination, self.protocol, ip[4:6])
+            self.read_fragment(header, (word & 0x1fff) * 8, word >> 13 & 1, key)
         else:
             self.read_l4(self.ip[header:], header)
 
@@ -178,7 +138,10 @@ class Packet:
             return
         at, number = self.skip_extensions(40, ip[6])
         if number == 44:
-            self.read_fragment(at)
+            word = struct.unpack("!H", self.ip[at + 2:at + 4])[0]
+            self.protocol = self.ip[at]
+            key = (self.source, self.destination, self.ip[at + 4:at + 8])
+            self.read_fragment(at + 8, word & 0xfff8, word & 1, key)
         elif not self.fault:
             self.protocol = number
             self.read_l4(self.ip[at:], at)
@@ -199,16 +162,18 @@ class Packet:
             number, at, depth = self.ip[at], at + size, depth + 1
         return at, number
 
-    def read_fragment(self, at):
-        """RFC 8200, section 4.5; RFC 7112: all headers are in the first one."""
-        word = struct.unpack("!H", self.ip[at + 2:at + 4])[0]
-        start, more, length = word & 0xfff8, word & 1, len(self.ip) - at - 8
+    def read_fragment(self, at, start, more, key):
+        """RFC 791; RFC 8200, section 4.5; RFC 7112: all headers are in the first one. `at`: where its part begins."""
+        length = len(self.ip) - at
+        self.fragment = key, start, start + length, not more
         if length == 0 or start + length > 65535 or more and length % 8:
             self.fault = "fragment_overlap"
         elif start > 0:
-            self.fault = "held"
+            if self.family == 4 and self.protocol not in PROTOCOLS.values():
+                self.fault = "fragment"
         else:
-            at, self.protocol = self.skip_extensions(at + 8, self.ip[at])
+            if self.family == 6:
+                at, self.protocol = self.skip_extensions(at, self.protocol)
             if self.fault or self.protocol == 44:
                 self.fault = "fragment_overlap"
                 return
@@ -216,7 +181,7 @@ class Packet:
             if self.protocol == UDP and len(l4) >= 8 and struct.unpack("!H", l4[4:6])[0] > len(l4):
                 l4 += bytes(65535)  # the datagram's length, not the fragment's
             self.read_l4(l4, at)
-            if self.fault == "l4_header":
+            if self.fault == "l4_header" and not self.is_icmp():
                 self.fault = "fragment_overlap"
             elif self.fault or self.is_icmp():
                 self.fault = "fragment"
@@ -267,6 +232,8 @@ class Rules:
                 self.names[int(rest[0])] = rest[2]
             elif word == "pool":
                 self.owners[rest[0]] = [int(value) for value in rest[1:]]
+        self.config, self.echo = config, config["icmp"].get("echo", "answer")
+        self.choices, self.datagrams, self.pinged = Choices(), Datagrams(), {}
         self.pools = {pool["name"]: pool for pool in config["pools"]}
         self.services = config["services"]
         self.vips = [ipaddress.ip_network(str(service["vip"])) for service in self.services]
@@ -314,58 +281,45 @@ class Rules:
 
     # ---- what leaves ----
 
-    def tunnel(self, packet, backend):
-        """IPIP: RFC 2003, RFC 2473, RFC 4213; DSCP and ECN by RFC 6040, section 4.1."""
-        to = ipaddress.ip_address(backend["address"])
-        protocol = 4 if packet.family == 4 else 41
-        own = set()
-        if to.version == 4:
-            room = MTU - 20
-            word = 0x4000 if packet.df else 0
-            outer = struct.pack("!BBHHHBBH4s4s", 0x45, packet.tos, 20 + len(packet.ip), 0, word, 64, protocol, 0,
-                                SOURCE4.packed, to.packed)
-            outer = outer[:10] + struct.pack("!H", checksum(outer)) + outer[12:]
-            if not packet.df:
-                own = {18, 19, 24, 25}  # ID, and the checksum with it
-            kind = 0x0800
-        else:
-            room = MTU - 40
-            outer = struct.pack("!IHBB16s16s", 6 << 28 | packet.tos << 20, len(packet.ip), protocol, 64,
-                                SOURCE6.packed, to.packed)
-            own = {15, 16, 17}  # flow label
-            kind = 0x86dd
-        if len(packet.ip) > room:
-            return self.too_big(packet, room)
-        frame = GATEWAY_MAC + OWN_MAC + struct.pack("!H", kind) + outer + packet.ip
-        return Outcome("tx", frames=((frame, own),), backend=backend["name"])
+    def send(self, packet, pool, backend, flow):
+        tunnel = Tunnel(self.config, self.pools[pool], backend, self.choices)
+        if len(packet.ip) > tunnel.room and (packet.df or tunnel.fragment == "drop"):
+            return self.too_big(packet, tunnel.room)
+        count, make = tunnel.frames(packet.ip, packet.df, flow)
+        return Outcome("tx", (), count, make, f"{backend['name']} of {pool}")
 
     @staticmethod
     def back(packet, ip):
         """The way it came: to the sender's MAC address, with the same tags."""
         frame = packet.frame
-        return frame[6:12] + frame[:6] + frame[12:packet.l3] + ip, set()
+        return frame[6:12] + frame[:6] + frame[12:packet.l3] + ip
 
     def too_big(self, packet, room):
         """RFC 1191, section 4; RFC 4443, section 3.2."""
-        if not packet.df or packet.family == 6 and len(packet.ip) <= 1280:
+        later = packet.fragment and packet.fragment[1] > 0
+        if later or not packet.df or packet.family == 6 and len(packet.ip) <= 1280:
             return drop("oversize")
         if packet.family == 4:
             message = struct.pack("!BBHHH", 3, 4, 0, 0, room) + packet.ip[:576 - 28]
         else:
             message = struct.pack("!BBHI", 2, 0, 0, max(room, 1280)) + packet.ip[:1280 - 48]
         told = icmp_packet(packet.destination, packet.source, 0xc0, message)
-        return Outcome("drop", "oversize", (self.back(packet, told),), "the sender")
+        return one(self.back(packet, told), "drop", ("oversize",))
 
     def icmp(self, packet):
         message, version = packet.message, packet.family
         kind, code = message[0], message[1]
         errors, echo, answer = ((3, 11, 12), 8, 0) if version == 4 else ((1, 2, 3, 4), 128, 129)
         right = icmp_checksum(packet.source, packet.destination, message) == 0
+        if kind == echo and code == 0 and self.echo == "drop":
+            return drop("echo")
+        if kind == echo and code == 0 and self.echo == "forward":
+            return self.hand_on_ping(packet)  # whose checksum is the backend's to look at
         if kind == echo and code == 0:
             if not right:
                 return drop("icmp_checksum")
             ip = icmp_packet(packet.destination, packet.source, packet.tos, bytes((answer,)) + message[1:])
-            return Outcome("tx", frames=(self.back(packet, ip),), backend="the sender")
+            return one(self.back(packet, ip))
         if kind not in errors:
             return drop("icmp_type")
         if not right:
@@ -376,6 +330,19 @@ class Rules:
         source = quoted_source(message[8:], version)
         return drop("icmp_quote" if source is None else "icmp_no_flow")  # none that is made here quotes a flow
 
+    def hand_on_ping(self, packet):
+        """To a backend of the VIP's first service, the same for all pings of a client. Which is not said."""
+        pool = next(s["pool"] for s in self.services if packet.destination in ipaddress.ip_network(str(s["vip"])))
+        client = packet.source, packet.destination
+        tunnels = [Tunnel(self.config, self.pools[pool], b, self.choices) for b in self.pools[pool]["backends"]]
+
+        def make(got):
+            reached = [t for t in tunnels if t.to.packed == got[0][30:34] or t.to.packed == got[0][38:54]]
+            tunnel = self.pinged.setdefault(client, reached[0] if reached else tunnels[0])
+            again = next(t for t in tunnels if t.to == tunnel.to)
+            return again.frames(packet.ip, packet.df, (*client, 0, 0, packet.protocol))[1](got)
+        return Outcome("tx", (), 1, make, f"one of {pool}")
+
     def judge(self, frame):
         packet = Packet(frame)
         if packet.kind in (0x8100, 0x88a8) or packet.destination is None and packet.kind not in (0x0800, 0x86dd):
@@ -384,16 +351,44 @@ class Rules:
             return drop("runt")
         if not any(packet.destination in network for network in self.vips):
             return Outcome("kernel")
-        if packet.fault == "held":
-            return Outcome("held")
         if packet.fault:
             return drop(packet.fault)
+        if packet.fragment:
+            return self.judge_fragment(packet)
         if packet.is_icmp():
             return self.icmp(packet)
+        return self.balance(packet)
+
+    def balance(self, packet):
         service = self.find_service(packet)
         if service is None:
             return drop("no_service")
         if self.is_denied(service, packet):
             return drop("denied")
         backend = self.choose(service, packet)
-        return self.tunnel(packet, backend) if backend else drop("no_backend")
+        if backend is None:
+            return drop("no_backend")
+        flow = packet.source, packet.destination, packet.sport, packet.dport, packet.protocol
+        return self.send(packet, service["pool"], backend, flow)
+
+    def judge_fragment(self, packet):
+        """The first one's ports are those of all of them. Those that wait for it are judged when it is there."""
+        datagram = self.datagrams.find(packet.fragment)
+        if packet.fragment[1] == 0 and datagram.ports is None:
+            datagram.ports = packet.protocol, packet.sport, packet.dport
+        if datagram.ports is None:
+            datagram.held.append(packet)
+            return Outcome("held")
+        outcomes, ports = [], datagram.ports
+        waiting, datagram.held = [packet] + datagram.held, []
+        while waiting and datagram.ports:
+            part = waiting.pop(0)
+            part.protocol, part.sport, part.dport = ports
+            outcomes.append(self.balance(part) if datagram.takes(part.fragment) else drop("fragment_overlap"))
+            datagram = self.datagrams.find(part.fragment)  # another one when this one is complete
+        datagram.held += waiting
+        return together(outcomes)
+
+    def forget_datagrams(self):
+        """Time goes by: those that still wait are dropped."""
+        return Outcome("drop", ("fragment_no_first",) * self.datagrams.forget_all())

@@ -5,12 +5,41 @@
  *
  * HB_FUZZ_ROUNDS in the environment sets how many rounds a fuzz test runs, HB_FUZZ_SEED where they
  * start.
+ *
+ * With HB_LIBFUZZER a file is a target of libFuzzer instead, which looks for input that reaches new
+ * code: scripts/fuzz builds and runs them.
  */
 #ifndef HB_TESTS_FUZZ_H
 #define HB_TESTS_FUZZ_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+/* libFuzzer's own; the second one is called once, before the first input. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* An input that is read from its beginning; zeroes behind its end. */
+struct script {
+    const uint8_t *at;
+    size_t left;
+};
+
+static inline uint8_t take8(struct script *script)
+{
+    if (script->left == 0)
+        return 0;
+    script->left--;
+    return *script->at++;
+}
+
+static inline uint16_t take16(struct script *script)
+{
+    uint16_t high = take8(script);
+
+    return (uint16_t)(high << 8 | take8(script));
+}
 
 static inline uint64_t fuzz_setting(const char *name, uint64_t otherwise)
 {

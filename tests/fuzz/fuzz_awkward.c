@@ -4,13 +4,6 @@
  * input is a script: bytes that say which packet comes next and what is wrong with it. After each
  * script every packet has ended exactly once or is held, no buffer is lost (rig_teardown), and
  * nothing outside of a frame was read (the rig's tight buffers, with the address sanitizer).
- *
- * Two programs from this file. Without HB_LIBFUZZER random scripts, the same on every machine (see
- * fuzz.h); with it the target of libFuzzer, which looks for scripts that reach new code:
- *
- *     CC=clang meson setup build-fuzz -Db_sanitize=address,undefined -Db_lundef=false \
- *         -Dc_args=-fsanitize=fuzzer-no-link
- *     ninja -C build-fuzz tests/fuzz/libfuzzer_awkward && build-fuzz/tests/fuzz/libfuzzer_awkward
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,31 +20,7 @@
 #define VIP6     "2001:db8:0:a::10"
 #define IN_BURST 16
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 static uint64_t totals[4]; /* scripts, packets, sent, dropped */
-
-/* The script; zeroes behind its end. */
-struct script {
-    const uint8_t *at;
-    size_t left;
-};
-
-static uint8_t take8(struct script *script)
-{
-    if (script->left == 0)
-        return 0;
-    script->left--;
-    return *script->at++;
-}
-
-static uint16_t take16(struct script *script)
-{
-    uint16_t high = take8(script);
-
-    return (uint16_t)(high << 8 | take8(script));
-}
 
 /* What a backend sent, or a client, or a tunnel packet. */
 static struct frame take_quote(struct script *script)

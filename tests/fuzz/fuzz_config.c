@@ -16,36 +16,6 @@
 #include "config.h"
 #include "fuzz.h"
 
-static const char good[] =
-    "seed: a-seed-for-tests\n"
-    "tunnel: { source: 198.51.100.10, source6: \"2001:db8:0:1::10\" }\n"
-    "pools:\n"
-    "  - name: web\n"
-    "    algorithm: maglev\n"
-    "    table_size: 251\n"
-    "    forwarding: ipip\n"
-    "    health: { type: http, port: 80, interval: 1s, timeout: 500ms, jitter: 10ms, rise: 2, "
-    "fall: 3,\n"
-    "      path: /up, host: www.example.org, status: \"200-299,404\", body: \"hex:6f 6b\", via: "
-    "tunnel,\n"
-    "      vip: 192.0.2.10, damping: { half_life: 1m, suppress: 3.5, reuse: 1, max_hold: 5m } }\n"
-    "    backends:\n"
-    "      - { name: web1, address: 198.51.100.11 }\n"
-    "      - { name: web2, address: \"2001:db8:0:b::12\", weight: 2 }\n"
-    "services:\n"
-    "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }\n"
-    "  - { name: www6, vip: \"2001:db8:0:a::10\", protocol: udp, port: 443, pool: web }\n";
-
-/* Words of the file in each other's place, and what YAML treats in its own way. */
-static const char *const words[] = {
-    "name", "web", "web1",  "pools",  "services",     "198.51.100.11",
-    "0",    "-1",  "65537", "1s",     "1e9",          "{",
-    "}",    "[",   "]",     "- ",     ": ",           "\n",
-    "\t",   "&a ", "*a",    "!!int ", "\"",           "'",
-    "|\n",  ">\n", "---\n", "...\n",  "# ",           "~",
-    "null", "<<",  "\xff",  "\xc3",   "\xef\xbb\xbf", "99999999999999999999",
-};
-
 struct complaints {
     uint32_t errors;
     bool nameless;
@@ -75,6 +45,37 @@ static bool parse(const char *text, size_t size)
     hb_config_free(config);
     return complaints.errors == 0;
 }
+
+#ifndef HB_LIBFUZZER
+static const char good[] =
+    "seed: a-seed-for-tests\n"
+    "tunnel: { source: 198.51.100.10, source6: \"2001:db8:0:1::10\" }\n"
+    "pools:\n"
+    "  - name: web\n"
+    "    algorithm: maglev\n"
+    "    table_size: 251\n"
+    "    forwarding: ipip\n"
+    "    health: { type: http, port: 80, interval: 1s, timeout: 500ms, jitter: 10ms, rise: 2, "
+    "fall: 3,\n"
+    "      path: /up, host: www.example.org, status: \"200-299,404\", body: \"hex:6f 6b\", via: "
+    "tunnel,\n"
+    "      vip: 192.0.2.10, damping: { half_life: 1m, suppress: 3.5, reuse: 1, max_hold: 5m } }\n"
+    "    backends:\n"
+    "      - { name: web1, address: 198.51.100.11 }\n"
+    "      - { name: web2, address: \"2001:db8:0:b::12\", weight: 2 }\n"
+    "services:\n"
+    "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }\n"
+    "  - { name: www6, vip: \"2001:db8:0:a::10\", protocol: udp, port: 443, pool: web }\n";
+
+/* Words of the file in each other's place, and what YAML treats in its own way. */
+static const char *const words[] = {
+    "name", "web", "web1",  "pools",  "services",     "198.51.100.11",
+    "0",    "-1",  "65537", "1s",     "1e9",          "{",
+    "}",    "[",   "]",     "- ",     ": ",           "\n",
+    "\t",   "&a ", "*a",    "!!int ", "\"",           "'",
+    "|\n",  ">\n", "---\n", "...\n",  "# ",           "~",
+    "null", "<<",  "\xff",  "\xc3",   "\xef\xbb\xbf", "99999999999999999999",
+};
 
 static size_t damage(uint64_t *random, char *text, size_t size, size_t room)
 {
@@ -144,3 +145,12 @@ int main(void)
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+#else
+
+/* The input is a file. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    parse((const char *)data, size);
+    return 0;
+}
+#endif

@@ -18,6 +18,7 @@
 #include <xxhash.h>
 
 #include "fuzz.h"
+#include "generation_build.h"
 #include "generation_check.h"
 #include "service_extras.h"
 #include "service_map.h"
@@ -288,6 +289,39 @@ static void walk(const uint8_t *bytes, uint64_t size)
     }
 }
 
+static void *allocate(void *context, size_t bytes, uint32_t node)
+{
+    (void)context, (void)node;
+    return memset(aligned(bytes), 0, bytes);
+}
+
+static void release(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+/* Adopts it after another one, and lets go of both. */
+static void adopt(const void *blob)
+{
+    const struct hb_node_memory memory = {.nodes = 1,
+                                          .allocate = allocate,
+                                          .release = release,
+                                          .workers = 1,
+                                          .worker_node = (const uint8_t[]){0}};
+    struct hb_table_store *store = hb_table_store_create(&memory);
+    struct hb_built_generation *first = hb_generation_build(blob, NULL, store, &memory), *second;
+
+    assert_non_null(first);
+    hb_generation_begin(first, 1000);
+    second = hb_generation_build(blob, first, store, &memory);
+    assert_non_null(second);
+    hb_generation_begin(second, 2000);
+    hb_generation_free(first, store, &memory);
+    hb_generation_free(second, store, &memory);
+    hb_table_store_destroy(store);
+}
+
 /* Checks a copy of exactly `size` bytes, so that a sanitizer sees any read behind its end. */
 static enum hb_reject check_copy(const void *blob, uint64_t size)
 {
@@ -300,14 +334,17 @@ static enum hb_reject check_copy(const void *blob, uint64_t size)
     reason = hb_generation_check(copy, size, &limits, &fault);
     assert_int_equal(reason, fault.reason);
     assert_true(reason < HB_REJECT_COUNT);
-    if (reason == HB_REJECT_NONE)
+    if (reason == HB_REJECT_NONE) {
         walk(copy, size);
-    else
+        adopt(copy);
+    } else {
         assert_true(fault.text[0] != '\0');
+    }
     free(copy);
     return reason;
 }
 
+#ifndef HB_LIBFUZZER
 static void undamaged_is_accepted(void **state)
 {
     struct blob blob;
@@ -372,3 +409,26 @@ int main(void)
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+#else
+
+/* The input: what to do at the end, then bytes to change, each as offset and value. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct script script = {data, size};
+    uint8_t how = take8(&script);
+    struct blob blob;
+
+    fill(&blob);
+    while (script.left >= 3) {
+        uint32_t at = take16(&script) % sizeof(blob);
+
+        ((uint8_t *)&blob)[at] = take8(&script);
+    }
+    for (uint32_t i = 0; i < TABLES && (how & 1) == 0; i++)
+        digest(&blob.tables[i], blob.slots[i]);
+    if ((how & 2) == 0)
+        seal((uint8_t *)&blob, sizeof(blob));
+    check_copy(&blob, (how & 4) == 0 ? sizeof(blob) : sizeof(blob) / 2);
+    return 0;
+}
+#endif

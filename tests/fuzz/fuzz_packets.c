@@ -16,6 +16,7 @@
 #include "fuzz.h"
 #include "rig.h"
 
+#ifndef HB_LIBFUZZER
 static struct frame random_frame(uint64_t *random)
 {
     struct spec spec = {
@@ -125,3 +126,118 @@ int main(void)
     rig_close();
     return status;
 }
+#else
+
+/* Tables of any form: services with prefixes, ranges, affinity, lists and QUIC, pools that share a
+ * few backends of each mode, slots with two owners. */
+static void take_tables(struct rig *rig, struct script *script)
+{
+    static const uint8_t fragments[] = {0, HB_REWRITE_FRAGMENT_INNER, HB_REWRITE_FRAGMENT_OUTER};
+    uint8_t how = take8(script);
+    struct wrap wrap = {.forwarding = (uint8_t)(1 + how % HB_FORWARDING_L3DSR),
+                        .family = how & 128 ? 6 : 4,
+                        .number = 1,
+                        .checksum = (how & 64) != 0,
+                        .tags = how >> 5 & 1,
+                        .dscp = 10};
+
+    rig->settings = (struct hb_settings){.icmp_rate = 1000,
+                                         .icmp_relay_rate = 1000,
+                                         .mtu_floor4 = 552,
+                                         .mtu_floor6 = 1280,
+                                         .echo = take8(script) % HB_ECHOS};
+    wrap.fragment = fragments[take8(script) % (wrap.forwarding > HB_FORWARDING_VXLAN ? 2u : 3u)];
+    publish_one_backend(rig, 4);
+    add_backend(rig, 2, 0, 6);
+    share_table(rig, 0);
+    for (uint8_t count = take8(script) % 8; count > 0; count--)
+        unsettle(rig, 0, take16(script) % RIG_SLOTS, (uint16_t)(1 + take8(script) % 2));
+    for (uint8_t count = take8(script) % 8; count > 0; count--) {
+        uint8_t what = take8(script);
+        struct hb_service_record *service = &rig->service[rig->services];
+
+        add_service(rig, what & 1 ? 6 : 4,
+                    what & 2   ? 17
+                    : what & 4 ? 132
+                               : 6,
+                    (uint16_t)(1000 + rig->services), 0);
+        if ((what & 8) != 0)
+            service->port_last = __builtin_bswap16((uint16_t)(60000 - rig->services));
+        service->affinity = what >> 4 & 1 ? HB_AFFINITY_SOURCE : 0;
+        service->affinity_prefix = service->affinity != 0 ? take8(script) % 33u : 0;
+        service->mss_max = what & 2 ? 0 : (uint16_t)(what & 32 ? 1000 : 0);
+        if ((what & 194) == 194)
+            add_quic(rig, &(struct hb_quic_record){.config_id = 0,
+                                                   .server_id_length = 1 + (what >> 4 & 1),
+                                                   .nonce_length = 8,
+                                                   .encrypted = what >> 5 & 1});
+        if (rig->quics == RIG_QUIC)
+            break;
+    }
+    use_mode(rig, &wrap);
+    rig->backend[1].inner_max = (uint16_t)(68 + take16(script) % 1400);
+    publish(rig);
+}
+
+/* A whole packet with changed bytes, or any bytes. */
+static struct frame take_frame(struct script *script)
+{
+    uint8_t how = take8(script), count;
+    struct frame frame = {0};
+
+    if ((how & 1) != 0) {
+        struct spec spec = {.family = how & 2 ? 6 : 4,
+                            .protocol = how & 4 ? 17 : 6,
+                            .source_port = take16(script),
+                            .flags = take8(script),
+                            .tags = how >> 3 & 1,
+                            .payload = how & 16 ? take16(script) % 1500u : take8(script)};
+
+        frame = build(&spec);
+        for (count = take8(script) % 16; count > 0; count--)
+            frame.bytes[take8(script) % frame.length] = take8(script);
+    } else {
+        frame.length = 1 + take8(script);
+        for (uint32_t i = 0; i < frame.length; i++)
+            frame.bytes[i] = take8(script);
+    }
+    return how & 32 && frame.length >= 34 ? fix4(frame) : frame;
+}
+
+/* The input: tables, then frames, each of which must end exactly once. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct script script = {data, size};
+    const struct hb_worker_counters *counters;
+    void *state = NULL;
+    struct rig *rig;
+    uint64_t sent = 0;
+
+    if (size > 2048 || rig_setup(&state) != 0)
+        return 0;
+    rig = state;
+    counters = hb_counters_worker(rig->region, 0);
+    take_tables(rig, &script);
+    while (script.left > 0 && sent < 64) {
+        struct frame frame = take_frame(&script);
+
+        rig->tight = sent % 4 != 3;
+        send_frame(rig, &frame);
+        turn(rig);
+        for (unsigned port = 0; port < PORTS; port++)
+            take_all(rig, port);
+        sent++;
+        assert_int_equal(counters->tx_packets + counters->punted_packets + count_drops(rig) +
+                             counters->held_packets - counters->made_packets,
+                         sent);
+    }
+    rig_teardown(&state);
+    return 0;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    return rig_open();
+}
+#endif

@@ -45,6 +45,7 @@ static void publish_quic(struct rig *rig)
     publish(rig);
 }
 
+#ifndef HB_LIBFUZZER
 static struct frame random_datagram(uint64_t *random)
 {
     struct spec spec = {.family = fuzz_below(random, 2) ? 4 : 6,
@@ -98,3 +99,37 @@ int main(void)
     rig_close();
     return status;
 }
+#else
+
+/* The input: datagrams, each with a byte for family and source port and one for its length. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct script script = {data, size};
+    void *state = NULL;
+
+    if (size > 1024 || rig_setup(&state) != 0)
+        return 0;
+    publish_quic(state);
+    ((struct rig *)state)->tight = true;
+    while (script.left > 0) {
+        uint8_t how = take8(&script);
+        struct spec spec = {.family = how & 1 ? 6 : 4,
+                            .protocol = 17,
+                            .source_port = (uint16_t)(1 + (how >> 1)),
+                            .payload = take8(&script) % 64u};
+        struct frame frame = build(&spec);
+
+        for (uint32_t i = frame.length - spec.payload; i < frame.length; i++)
+            frame.bytes[i] = take8(&script);
+        assert_in_range(backend_of(state, &frame), 1, 15);
+    }
+    rig_teardown(&state);
+    return 0;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    return rig_open();
+}
+#endif

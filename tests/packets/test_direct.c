@@ -158,22 +158,25 @@ static void l3dsr_hides_no_damage(void **state)
     assert_int_not_equal(pseudo_checksum(out.bytes + 14, 6, out.bytes + 34, 29), 0);
 }
 
-/* IPv6 extension headers: the sum is where the last header ends. */
+/* IPv6 extension headers, as many as there may be: the sum is where the last one ends. */
 static void l3dsr_behind_extension_headers(void **state)
 {
     struct rig *rig = *state;
-    struct frame in = UDP6(.chain = {0, 60}, .chain_count = 2, .payload = 5), out;
-    const uint8_t *l4 = in.bytes + L4_OF_6 + 16;
-    uint16_t sum;
 
-    in = poke16(in, L4_OF_6 + 16 + 6, 0);
-    sum = pseudo_checksum(in.bytes + L3, 17, l4, 13);
-    in = poke16(in, L4_OF_6 + 16 + 6, sum);
     use_mode(rig, &l3dsr6);
-    out = exchange(rig, &in);
-    assert_int_equal(pseudo_checksum(out.bytes + L3, 17, out.bytes + L4_OF_6 + 16, 13), 0);
-    assert_memory_equal(out.bytes + L4_OF_6, in.bytes + L4_OF_6, 22);
-    assert_memory_equal(out.bytes + L4_OF_6 + 24, in.bytes + L4_OF_6 + 24, 5);
+    for (uint8_t count = 1; count <= 8; count++) {
+        struct frame in = UDP6(.chain = {0, 60, 60, 60, 60, 60, 60, 60}, .chain_count = count,
+                               .payload = 5),
+                     out;
+        uint32_t l4 = L4_OF_6 + 8u * count;
+
+        in = poke16(in, l4 + 6, 0);
+        in = poke16(in, l4 + 6, pseudo_checksum(in.bytes + L3, 17, in.bytes + l4, 13));
+        out = exchange(rig, &in);
+        assert_int_equal(pseudo_checksum(out.bytes + L3, 17, out.bytes + l4, 13), 0);
+        assert_memory_equal(out.bytes + L4_OF_6, in.bytes + L4_OF_6, l4 + 6 - L4_OF_6);
+        assert_memory_equal(out.bytes + l4 + 8, in.bytes + l4 + 8, 5);
+    }
 }
 
 static void l3dsr_of_the_other_family(void **state)

@@ -111,6 +111,33 @@ static void faults_within_a_prefix(void **state)
 }
 
 /* BL-73 for three protocols: a service and flows for each. */
+/* Handed on to a backend of the VIP's first service, in whatever form that is. */
+static void pings_of_prefixes_and_ranges(void **state)
+{
+    struct rig *rig = *state;
+    struct hb_service_record range;
+
+    make_pools(rig, 4);
+    add_range(rig, "192.0.2.0", 24, 6, 80, 90, 0);
+    add_range(rig, "192.0.2.0", 28, 6, 443, 443, 1);
+    add_range(rig, "192.0.2.10", 32, 17, 1000, 1999, 2);
+    add_service(rig, 4, HB_PROTOCOL_TCP, 80, 3);
+    add_range(rig, "2001:db8:0:a::", 64, 17, 0, 65535, 0);
+    add_range(rig, "2001:db8:0:a::20", 128, 6, 1, 2, 1);
+    rig->settings.echo = HB_ECHO_FORWARD;
+    publish(rig);
+    assert_int_equal(B(rig, ICMP4(.type = 8, .destination = "192.0.2.99")), 1);
+    assert_int_equal(B(rig, ICMP4(.type = 8, .destination = "192.0.2.9")), 2);
+    assert_int_equal(B(rig, ICMP4(.type = 8)), 3);
+    assert_int_equal(B(rig, ICMP6(.type = 128)), 1);
+    assert_int_equal(B(rig, ICMP6(.type = 128, .destination = "2001:db8:0:a::20")), 2);
+    range = rig->service[2]; /* the other way round */
+    rig->service[2] = rig->service[3];
+    rig->service[3] = range;
+    publish(rig);
+    assert_int_equal(B(rig, ICMP4(.type = 8)), 4);
+}
+
 static void sctp_is_a_protocol_of_its_own(void **state)
 {
     struct rig *rig = *state;
@@ -556,6 +583,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_most_specific_service),
         TEST(faults_within_a_prefix),
+        TEST(pings_of_prefixes_and_ranges),
         TEST(sctp_is_a_protocol_of_its_own),
         TEST(affinity_is_of_one_service),
         TEST(affinity_by_prefix),
