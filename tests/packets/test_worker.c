@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +22,21 @@ static void *run(void *worker)
     return (void *)(intptr_t)hb_worker_run(worker);
 }
 
-/* On any CPU: EAL has put this thread on one, and both would wait for each other there. */
-static pthread_t launch(struct rig *rig)
+/* On any CPU: EAL has put this thread on one, and all would wait for each other there. */
+static pthread_t start_thread(void *(*function)(void *), void *argument)
 {
     pthread_t thread;
     cpu_set_t all;
 
     memset(&all, 0xff, sizeof(all));
-    assert_int_equal(pthread_create(&thread, NULL, run, rig->worker), 0);
+    assert_int_equal(pthread_create(&thread, NULL, function, argument), 0);
     pthread_setaffinity_np(thread, sizeof(all), &all);
     return thread;
+}
+
+static pthread_t launch(struct rig *rig)
+{
+    return start_thread(run, rig->worker);
 }
 
 static void stop(struct rig *rig, pthread_t thread)
@@ -98,26 +104,48 @@ static void swaps_lose_nothing(void **state)
     assert_int_equal(read_generation(rig), 301);
 }
 
-#define CHURN_PORTS 200
+#define CHURN_PORTS  200
+#define CHURN_ROUNDS 120
 
-/* A round of packets of flows 1 to CHURN_PORTS, swapped under them: to the next generation, the one
- * before overwritten once nobody reads it. Returns how many were sent. */
-static uint32_t send_and_swap(struct rig *rig, uint32_t round, uint8_t flags)
+/* Swaps of a thread of its own, one a round of packets and in the middle of it. */
+struct churn {
+    struct rig *rig;
+    void (*change)(struct rig *rig, uint32_t round); /* the next draft */
+    atomic_uint round;                               /* of packets, from 1 on */
+    atomic_bool over;
+    pthread_t thread;
+};
+
+/* The old generation is overwritten as soon as nobody may read it any more. */
+static void *swap(void *argument)
 {
-    struct generation_copy *old = rig->published;
-    uint32_t sent = 0;
+    struct churn *churn = argument;
+    struct rig *rig = churn->rig;
 
-    for (uint32_t i = 0; i < 24; i++, sent++) {
-        struct frame in =
-            TCP4(.source_port = (uint16_t)(1 + (24 * round + i) % CHURN_PORTS), .flags = flags);
+    for (uint32_t round = 1; round <= CHURN_ROUNDS; round++) {
+        struct generation_copy *old = rig->published;
 
-        send_frame(rig, &in);
-        if (i == round % 24)
-            publish(rig);
+        while (atomic_load(&churn->round) < round)
+            sched_yield();
+        churn->change(rig, round);
+        publish(rig);
+        rte_rcu_qsbr_synchronize(rig->head.qsbr, RTE_QSBR_THRID_INVALID);
+        forget_generation(old);
     }
-    rte_rcu_qsbr_synchronize(rig->head.qsbr, RTE_QSBR_THRID_INVALID);
-    forget_generation(old);
-    return sent;
+    atomic_store(&churn->over, true);
+    return NULL;
+}
+
+static uint32_t send_round(struct churn *churn, uint8_t flags)
+{
+    uint32_t count = 100, round = atomic_fetch_add(&churn->round, 1);
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t port = (uint16_t)(1 + (round * count + i) % CHURN_PORTS);
+
+        send_frame(churn->rig, &(struct frame[]){TCP4(.source_port = port, .flags = flags)}[0]);
+    }
+    return count;
 }
 
 static uint16_t read_backend(const struct frame *out)
@@ -173,10 +201,11 @@ static void is_one_of_two(const struct frame *out, void *notes)
         tables->moved++;
 }
 
-static void use_table(struct rig *rig, uint32_t which)
+/* Backend 10 has slots in every other round. */
+static void use_table(struct rig *rig, uint32_t round)
 {
     share_table(rig, 0);
-    for (uint32_t slot = 0; which == 1 && slot < RIG_SLOTS; slot++) {
+    for (uint32_t slot = 0; round % 2 == 1 && slot < RIG_SLOTS; slot++) {
         if (rig->pool[0].owner[slot] == 10)
             rig->pool[0].owner[slot] = (uint16_t)(1 + slot % 9);
     }
@@ -190,6 +219,7 @@ static void a_table_is_old_or_new(void **state)
     struct rig *rig = *state;
     struct two_tables tables = {0};
     uint32_t sent = 2 * CHURN_PORTS, got = sent;
+    struct churn churn = {.rig = rig, .change = use_table};
     pthread_t thread;
 
     for (uint16_t id = 1; id <= 10; id++)
@@ -202,11 +232,12 @@ static void a_table_is_old_or_new(void **state)
             tables.owner[which][port] = B(rig, TCP4(.source_port = port, .flags = RST));
     }
     thread = launch(rig);
-    for (uint32_t round = 0; round < 200; round++) {
-        use_table(rig, round % 2);
-        sent += send_and_swap(rig, round, RST);
+    churn.thread = start_thread(swap, &churn);
+    while (!atomic_load(&churn.over)) {
+        sent += send_round(&churn, RST);
         take_frames(rig, sent, &got, is_one_of_two, &tables);
     }
+    assert_int_equal(pthread_join(churn.thread, NULL), 0);
     stop(rig, thread);
     assert_int_equal(count_drops(rig), 0);
     assert_true(tables.moved > 0);
@@ -222,39 +253,51 @@ static void is_of_this_pool(const struct frame *out, void *notes)
     served[read_backend(out)]++;
 }
 
-/* BL-89: under established flows a backend is deleted and another takes its id, then the service
- * goes and returns. Flows are selected anew, packets of a VIP that is gone are counted as such, and
- * what was deleted is overwritten at once: who still read it would fall. */
+/* By turns each backend is deleted, so that all flows must leave it, and another has its id later;
+ * the service goes for two rounds. */
+static void delete_and_add(struct rig *rig, uint32_t round)
+{
+    uint16_t id = round % 6 <= 1 ? 1 : 2;
+
+    switch (round % 6) {
+    case 0:
+    case 2:
+        rig->backend[id] = (struct hb_backend){0};
+        break;
+    case 1:
+    case 4:
+        add_backend(rig, id, 0, 4);
+        rig->backend[id].incarnation = 1 + round;
+        break;
+    case 3:
+        rig->services = 0;
+        break;
+    default:
+        add_service(rig, 4, HB_PROTOCOL_TCP, 80, 0);
+    }
+    share_table(rig, 0);
+}
+
+/* BL-89: under established flows. They are selected anew, packets of a VIP that is gone are counted
+ * as such, and who still read what was deleted would fall. */
 static void deleting_under_traffic(void **state)
 {
     struct rig *rig = *state;
     uint32_t sent = 0, got = 0, served[3] = {0};
     const struct hb_worker_counters *counters = hb_counters_worker(rig->region, 0);
+    struct churn churn = {.rig = rig, .change = delete_and_add};
     pthread_t thread;
 
     publish_one_backend(rig, 4);
     thread = launch(rig);
-    for (uint32_t round = 0; round < 200; round++) {
-        switch (round % 4) {
-        case 0:
-            add_backend(rig, 2, 0, 4);
-            rig->backend[2].incarnation = 1 + round;
-            break;
-        case 1:
-            rig->backend[2] = (struct hb_backend){0};
-            break;
-        case 2:
-            rig->services = 0;
-            break;
-        default:
-            add_service(rig, 4, HB_PROTOCOL_TCP, 80, 0);
-        }
-        share_table(rig, 0);
-        sent += send_and_swap(rig, round, ACK);
+    churn.thread = start_thread(swap, &churn);
+    while (!atomic_load(&churn.over)) {
+        sent += send_round(&churn, ACK);
         take_frames(rig, sent, &got, is_of_this_pool, served);
     }
+    assert_int_equal(pthread_join(churn.thread, NULL), 0);
     stop(rig, thread);
-    assert_true(served[1] > served[2] && served[2] > 0);
+    assert_true(served[1] > 0 && served[2] > 0);
     assert_true(counters->flow_reselects > 0);
     assert_true(counters->drops[HB_DROP_NOT_VIP] > 0);
     assert_int_equal(count_drops(rig), counters->drops[HB_DROP_NOT_VIP]);
