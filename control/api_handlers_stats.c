@@ -22,6 +22,8 @@ static const struct {
     FIELD(tx_packets),
     FIELD(tx_bytes),
     FIELD(punted_packets),
+    FIELD(made_packets),
+    FIELD(held_packets),
     FIELD(flows),
     FIELD(flows_max),
     FIELD(flow_hits),
@@ -32,13 +34,13 @@ static const struct {
     FIELD(flow_evictions),
     FIELD(flow_reselects),
     FIELD(flow_overflows),
-    FIELD(made_packets),
-    FIELD(held_packets),
     FIELD(icmp_sent),
     FIELD(icmp_relayed),
     FIELD(icmp_elsewhere),
     FIELD(fragments),
     FIELD(drain_resets),
+    FIELD(kernel_packets),
+    FIELD(kernel_losses),
     FIELD(quic_routed),
     FIELD(quic_unroutable),
 #undef FIELD
@@ -59,9 +61,20 @@ static void add_fields(json_t *object, const struct hb_worker_counters *worker)
         uint64_t value;
 
         memcpy(&value, (const uint8_t *)worker + fields[f].offset, sizeof(value));
-        json_object_set_new(object, fields[f].name, json_integer((json_int_t)value));
+        json_object_set_new(object, fields[f].name, hb_json_count(value));
     }
-    json_object_set_new(object, "dropped_packets", json_integer((json_int_t)sum_drops(worker)));
+    json_object_set_new(object, "dropped_packets", hb_json_count(sum_drops(worker)));
+}
+
+/* What the steering programs of AF_XDP ports did before the dataplane saw a packet. */
+static json_t *describe_steering(const struct hb_counters_header *region)
+{
+    const struct hb_counters_header none = {0}, *from = region ? region : &none;
+
+    return json_pack("{s:o, s:o, s:o, s:o}", "redirected", hb_json_count(from->steer_redirected),
+                     "no_socket", hb_json_count(from->steer_no_socket), "passed",
+                     hb_json_count(from->steer_passed), "limited",
+                     hb_json_count(from->steer_limited));
 }
 
 void hb_api_get_stats(struct hb_api_call *call)
@@ -74,13 +87,15 @@ void hb_api_get_stats(struct hb_api_call *call)
     for (uint32_t w = 0; region != NULL && w < region->workers; w++) {
         const struct hb_worker_counters *worker = hb_counters_worker(region, w);
         json_t *object =
-            json_pack("{s:i, s:I, s:I}", "worker", w, "lcore", (json_int_t)worker->lcore,
-                      "generation", (json_int_t)worker->generation_number);
+            json_pack("{s:i, s:o, s:o}", "worker", w, "lcore", hb_json_count(worker->lcore),
+                      "generation", hb_json_count(worker->generation_number));
 
         add_fields(object, worker);
         json_array_append_new(workers, object);
     }
-    hb_api_answer(call, 200, json_pack("{s:o, s:o}", "totals", totals, "workers", workers));
+    hb_api_answer(call, 200,
+                  json_pack("{s:o, s:o, s:o}", "totals", totals, "steering",
+                            describe_steering(region), "workers", workers));
 }
 
 void hb_api_get_drops(struct hb_api_call *call)
@@ -92,9 +107,10 @@ void hb_api_get_drops(struct hb_api_call *call)
     json_t *drops = json_array();
 
     for (uint32_t reason = 0; reason < reasons && reason < HB_DROPS_MAX; reason++)
-        json_array_append_new(drops, json_pack("{s:s, s:s, s:I}", "reason", hb_drop_name(reason),
+        json_array_append_new(drops, json_pack("{s:s, s:s, s:o}", "reason", hb_drop_name(reason),
                                                "text", hb_drop_text(reason), "packets",
-                                               (json_int_t)total.drops[reason]));
-    hb_api_answer(call, 200,
-                  json_pack("{s:I, s:o}", "total", (json_int_t)sum_drops(&total), "drops", drops));
+                                               hb_json_count(total.drops[reason])));
+    hb_api_answer(
+        call, 200,
+        json_pack("{s:o, s:o}", "total", hb_json_count(sum_drops(&total)), "drops", drops));
 }

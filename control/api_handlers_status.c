@@ -53,10 +53,12 @@ void hb_json_set_moves(json_t *object, const struct hb_model_pool *pool)
 
 static json_t *describe_config(const struct hb_control *control)
 {
-    return json_pack("{s:s, s:I, s:I, s:I, s:o}", "file", control->options.config, "loaded_unix",
-                     (json_int_t)control->loaded_unix, "reloads", (json_int_t)control->reloads,
-                     "reloads_refused", (json_int_t)control->reloads_refused, "last_error",
-                     hb_json_text_or_null(control->last_error));
+    return json_pack(
+        "{s:s, s:I, s:I, s:I, s:o, s:I, s:o}", "file", control->options.config, "loaded_unix",
+        (json_int_t)control->loaded_unix, "reloads", (json_int_t)control->reloads,
+        "reloads_refused", (json_int_t)control->reloads_refused, "last_error",
+        hb_json_text_or_null(control->last_error), "configuration",
+        (json_int_t)control->history->in_use, "rollback", hb_json_rollback(control->history));
 }
 
 static json_t *describe_ports(const struct hb_hello_reply *hello)
@@ -89,12 +91,12 @@ static json_t *describe_dataplane(const struct hb_control *control)
                          "version", "instance", "workers", 0, "flows", 0, "flows_max", 0, "ports",
                          "problem", control->dataplane.problem);
     snprintf(instance, sizeof(instance), "%016" PRIx64, hello->instance);
-    return json_pack("{s:b, s:I, s:o, s:s, s:I, s:I, s:I, s:o, s:n}", "connected", 1, "pid",
+    return json_pack("{s:b, s:I, s:o, s:s, s:I, s:o, s:o, s:o, s:n}", "connected", 1, "pid",
                      (json_int_t)hello->pid, "version",
                      json_stringn(hello->version, strnlen(hello->version, sizeof(hello->version))),
                      "instance", instance, "workers", (json_int_t)hello->workers, "flows",
-                     (json_int_t)total.flows, "flows_max", (json_int_t)hello->flows_max, "ports",
-                     describe_ports(hello), "problem");
+                     hb_json_count(total.flows), "flows_max", hb_json_count(hello->flows_max),
+                     "ports", describe_ports(hello), "problem");
 }
 
 static json_t *describe_generation(const struct hb_control *control)
@@ -216,21 +218,21 @@ static json_t *describe_service(struct hb_control *control, struct hb_model_serv
     struct hb_counts counts = hb_control_service_counts(control, service);
     char vip[HB_ADDRESS_TEXT], ports[HB_PORTS_TEXT];
     json_t *object =
-        json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I}",
+        json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
                   "name", service->name, "tracking", tracking_names[service->tracking], "vip",
                   hb_vip_print(&service->vip, service->prefix_length, vip), "protocol",
                   hb_protocol_name(service->protocol), "port", service->port, "ports",
                   hb_ports_print(service->port, service->port_last, ports), "pool", pool->name,
                   "usable", pool->usable, "total", pool->backends_count, "packets",
-                  (json_int_t)counts.packets, "bytes", (json_int_t)counts.bytes, "new_flows",
-                  (json_int_t)counts.new_flows, "drops", (json_int_t)counts.drops, "denied",
-                  (json_int_t)counts.denied, "limited", (json_int_t)counts.limited);
+                  hb_json_count(counts.packets), "bytes", hb_json_count(counts.bytes), "new_flows",
+                  hb_json_count(counts.new_flows), "drops", hb_json_count(counts.drops), "denied",
+                  hb_json_count(counts.denied), "limited", hb_json_count(counts.limited));
 
     describe_rules(object, &service->rules);
     json_object_set_new(object, "flows",
-                        service->rules.flows ? json_integer((json_int_t)hb_control_service_flows(
-                                                   control, service->id))
-                                             : json_null());
+                        service->rules.flows
+                            ? hb_json_count(hb_control_service_flows(control, service->id))
+                            : json_null());
     return object;
 }
 
@@ -284,10 +286,10 @@ static json_t *describe_backend(struct hb_control *control, const struct hb_mode
         object, "share",
         json_real(pool->slots ? (double)backend->slots / (double)pool->slots : 0.0));
     json_object_set_new(object, "flows",
-                        json_integer((json_int_t)hb_control_backend_flows(control, backend->id)));
-    json_object_set_new(object, "new_flows", json_integer((json_int_t)counts.new_flows));
-    json_object_set_new(object, "packets", json_integer((json_int_t)counts.packets));
-    json_object_set_new(object, "bytes", json_integer((json_int_t)counts.bytes));
+                        hb_json_count(hb_control_backend_flows(control, backend->id)));
+    json_object_set_new(object, "new_flows", hb_json_count(counts.new_flows));
+    json_object_set_new(object, "packets", hb_json_count(counts.packets));
+    json_object_set_new(object, "bytes", hb_json_count(counts.bytes));
     hb_json_set_health(object, pool, backend);
     json_object_set_new(object, "next_hop", describe_hop(backend));
     hb_json_set_backend_life(object, control, pool, backend);

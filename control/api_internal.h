@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api_server.h"
 #include "control.h"
 
 /* One request, from its arrival to its answer. A handler answers it exactly once, now or later. */
@@ -20,6 +21,7 @@ struct hb_api_call {
     struct hb_control *control;
     struct evhttp_request *http; /* NULL: the client has gone */
     struct evkeyvalq query;
+    struct hb_actor actor;           /* who asks */
     char argument[4 * HB_NAME_SIZE]; /* NAME of the path, decoded */
 
     /* While it waits for the dataplane to adopt a change. */
@@ -35,6 +37,10 @@ void hb_api_refuse(struct hb_api_call *call, int status, const char *format, ...
 /* Adds `applied` and `generation` and answers: once generation `wanted` serves, or after two
  * seconds. */
 void hb_api_answer_applied(struct hb_api_call *call, json_t *body);
+
+/* An integer of 64 bits without a sign, which jansson has not: hb_api_answer() prints it exactly.
+ */
+json_t *hb_json_count(uint64_t count);
 
 /* The value of a query argument, or NULL. */
 const char *hb_api_argument(const struct hb_api_call *call, const char *name);
@@ -68,11 +74,39 @@ void hb_api_get_drops(struct hb_api_call *call);
 void hb_api_post_drain(struct hb_api_call *call);
 void hb_api_post_undrain(struct hb_api_call *call);
 void hb_api_post_weight(struct hb_api_call *call);
+/* api_handlers_reload.c */
 void hb_api_post_reload(struct hb_api_call *call);
+/* What a configuration that was taken has changed; takes `warnings` over. */
+json_t *hb_json_reload(const struct hb_control *control, const uint8_t before[HB_DIGEST_SIZE],
+                       const struct hb_model_diff *diff, json_t *warnings);
 /* api_handlers_plan.c */
 void hb_api_post_plan(struct hb_api_call *call);
 /* api_handlers_lookup.c */
 void hb_api_get_lookup(struct hb_api_call *call);
+/* api_handlers_events.c */
+void hb_api_get_events(struct hb_api_call *call);
+/* api_handlers_history.c */
+void hb_api_get_history(struct hb_api_call *call);
+void hb_api_post_rollback(struct hb_api_call *call);
+json_t *hb_json_rollback(const struct hb_history *history); /* null: none */
+/* api_handlers_metrics.c */
+void hb_api_get_metrics(struct hb_api_call *call);
+/* api_handlers_talkers.c */
+void hb_api_get_talkers(struct hb_api_call *call);
+/* api_server.c */
+void hb_api_get_routes(struct hb_api_call *call);
+
+/* --- for streams (api_handlers_events.c) --- */
+
+/* Ends a call without an answer: somebody else has answered it, or will. */
+void hb_api_release(struct hb_api_call *call);
+/* Answers with text that is no JSON; `text` is copied. */
+void hb_api_answer_text(struct hb_api_call *call, const char *type, const char *text, size_t size);
+/* A number argument of at most `most`; `otherwise` when it is not given. False after a refusal. */
+bool hb_api_number(struct hb_api_call *call, const char *name, uint64_t most, uint64_t otherwise,
+                   uint64_t *number);
+struct hb_api_streams;
+struct hb_api_streams *hb_api_streams_of(struct hb_api *api);
 
 /* api_health.c: the members check, last_failure and damping of a backend. */
 void hb_json_set_health(json_t *object, const struct hb_model_pool *pool,

@@ -2,31 +2,25 @@
 #include "api_server.h"
 
 #include <errno.h>
-#include <event2/buffer.h>
 #include <event2/event.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "api_access.h"
+#include "api_answer.h"
 #include "api_internal.h"
 #include "api_socket.h"
+#include "api_streams.h"
+#include "api_tcp.h"
 #include "log.h"
 
-#define APPLY_WAIT_S 2
 #define IDLE_LIMIT_S 60
 #define HEADERS_MAX  16384
 #define BODY_MAX     (16 << 20) /* a configuration; no other request has a body that matters */
-
-struct hb_api {
-    struct event_base *base;
-    struct hb_control *control;
-    struct evhttp *http;
-    struct hb_api_socket listener;
-    struct hb_api_call *calls; /* not answered yet */
-    bool accepting;
-};
 
 typedef void (*handler)(struct hb_api_call *call);
 
@@ -54,119 +48,13 @@ static const struct route routes[] = {
     {EVHTTP_REQ_GET, "/v1/stats", NULL, "", hb_api_get_stats},
     {EVHTTP_REQ_GET, "/v1/drops", NULL, "", hb_api_get_drops},
     {EVHTTP_REQ_GET, "/v1/lookup", NULL, " client vip protocol ", hb_api_get_lookup},
+    {EVHTTP_REQ_GET, "/v1/events", NULL, " since follow ", hb_api_get_events},
+    {EVHTTP_REQ_GET, "/v1/history", NULL, "", hb_api_get_history},
+    {EVHTTP_REQ_POST, "/v1/rollback", NULL, " to ", hb_api_post_rollback},
+    {EVHTTP_REQ_GET, "/v1/talkers", NULL, "", hb_api_get_talkers},
+    {EVHTTP_REQ_GET, "/v1/routes", NULL, "", hb_api_get_routes},
+    {EVHTTP_REQ_GET, "/metrics", NULL, "", hb_api_get_metrics},
 };
-
-/* --- answers --- */
-
-static void free_call(struct hb_api_call *call)
-{
-    *call->link = call->next;
-    if (call->next != NULL)
-        call->next->link = call->link;
-    if (call->http != NULL) {
-        struct evhttp_connection *connection = evhttp_request_get_connection(call->http);
-
-        if (connection != NULL)
-            evhttp_connection_set_closecb(connection, NULL, NULL);
-    }
-    if (call->deadline != NULL)
-        event_free(call->deadline);
-    evhttp_clear_headers(&call->query);
-    json_decref(call->answer);
-    free(call);
-}
-
-static void send_text(struct evhttp_request *http, int status, const char *text)
-{
-    struct evbuffer *body = evbuffer_new();
-
-    if (body != NULL)
-        evbuffer_add_printf(body, "%s\n", text);
-    evhttp_add_header(evhttp_request_get_output_headers(http), "Content-Type", "application/json");
-    evhttp_send_reply(http, status, NULL, body);
-    if (body != NULL)
-        evbuffer_free(body);
-}
-
-void hb_api_answer(struct hb_api_call *call, int status, json_t *body)
-{
-    struct evhttp_request *http = call->http;
-    char *text = body ? json_dumps(body, JSON_INDENT(2)) : NULL;
-
-    json_decref(body);
-    free_call(call);
-    if (http != NULL && text != NULL)
-        send_text(http, status, text);
-    else if (http != NULL)
-        send_text(http, 500, "{\"error\": {\"message\": \"halbach-control is out of memory\"}}");
-    free(text);
-}
-
-void hb_api_refuse(struct hb_api_call *call, int status, const char *format, ...)
-{
-    char message[512];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    hb_api_answer(call, status, json_pack("{s:{s:s}}", "error", "message", message));
-}
-
-static void finish_waiting(struct hb_api_call *call)
-{
-    const struct hb_publication *publication = &call->control->publication;
-    bool applied =
-        publication->connected && publication->serving >= call->wanted && publication->serving != 0;
-    json_t *answer = call->answer;
-
-    call->answer = NULL;
-    json_object_set_new(answer, "applied", json_boolean(applied));
-    json_object_set_new(answer, "generation",
-                        json_integer((json_int_t)(applied ? publication->serving : call->wanted)));
-    hb_api_answer(call, 200, answer);
-}
-
-static void on_deadline(evutil_socket_t fd, short what, void *context)
-{
-    (void)fd;
-    (void)what;
-    finish_waiting(context);
-}
-
-void hb_api_answer_applied(struct hb_api_call *call, json_t *body)
-{
-    struct timeval limit = {APPLY_WAIT_S, 0};
-
-    if (body == NULL) {
-        hb_api_answer(call, 500, NULL);
-        return;
-    }
-    call->answer = body;
-    call->wanted = call->control->publication.wanted;
-    if (!hb_publication_in_sync(&call->control->publication)) {
-        call->deadline = evtimer_new(call->api->base, on_deadline, call);
-        if (call->deadline != NULL && event_add(call->deadline, &limit) == 0)
-            return;
-    }
-    finish_waiting(call);
-}
-
-void hb_api_published(struct hb_api *api)
-{
-    struct hb_api_call *next;
-
-    for (struct hb_api_call *call = api->calls; call != NULL; call = next) {
-        next = call->next;
-        if (call->answer != NULL && api->control->publication.serving >= call->wanted)
-            finish_waiting(call);
-    }
-}
-
-const char *hb_api_argument(const struct hb_api_call *call, const char *name)
-{
-    return evhttp_find_header(&call->query, name);
-}
 
 /* --- requests --- */
 
@@ -178,7 +66,7 @@ static void on_closed(struct evhttp_connection *connection, void *context)
     (void)connection;
     call->http = NULL;
     if (call->answer != NULL)
-        free_call(call);
+        hb_api_release(call);
     /* Else a lookup is under way and ends it. */
 }
 
@@ -187,12 +75,13 @@ static struct hb_api_call *start_call(struct hb_api *api, struct evhttp_request 
     struct hb_api_call *call = calloc(1, sizeof(*call));
 
     if (call == NULL) {
-        send_text(http, 500, "{\"error\": {\"message\": \"halbach-control is out of memory\"}}");
+        hb_api_answer_no_memory(http);
         return NULL;
     }
     call->api = api;
     call->control = api->control;
     call->http = http;
+    call->actor = hb_api_actor(http);
     TAILQ_INIT(&call->query);
     call->next = api->calls;
     call->link = &api->calls;
@@ -234,10 +123,18 @@ static bool check_arguments(struct hb_api_call *call, const struct route *route)
 {
     const struct evkeyval *pair;
     char name[HB_NAME_SIZE + 2];
+    json_t *text;
 
     TAILQ_FOREACH(pair, &call->query, next)
     {
         snprintf(name, sizeof(name), " %s ", pair->key);
+        text = json_string(pair->value);
+        json_decref(text);
+        if (text == NULL) {
+            hb_api_refuse(call, 400, "argument '%s' is not UTF-8; send it percent-encoded",
+                          pair->key);
+            return false;
+        }
         if (strstr(route->arguments, name) != NULL)
             continue;
         hb_api_refuse(call, 400, "unknown argument '%s'; %s%s%s", pair->key,
@@ -246,6 +143,29 @@ static bool check_arguments(struct hb_api_call *call, const struct route *route)
         return false;
     }
     return true;
+}
+
+/* A plan needs a body, so its method is POST, but it changes nothing. */
+static bool changes_something(const struct route *route)
+{
+    return route->method == EVHTTP_REQ_POST && route->handle != hb_api_post_plan;
+}
+
+/* What the handler does is the peer's doing. */
+static void handle_call(struct hb_api_call *call, const struct route *route)
+{
+    struct hb_events *events = call->control->events;
+    struct hb_api *api = call->api;
+    const char *forbidden = hb_api_forbids(call->http, &call->actor, changes_something(route),
+                                           &api->config, api->listener.group);
+
+    if (forbidden != NULL) {
+        hb_api_refuse(call, 403, "%s", forbidden);
+        return;
+    }
+    hb_events_begin(events, &call->actor);
+    route->handle(call);
+    hb_events_end(events);
 }
 
 static void route_call(struct hb_api_call *call, const char *path, const char *query)
@@ -265,7 +185,7 @@ static void route_call(struct hb_api_call *call, const char *path, const char *q
         if (query != NULL && evhttp_parse_query_str(query, &call->query) != 0)
             hb_api_refuse(call, 400, "the query '%s' cannot be parsed", query);
         else if (check_arguments(call, route))
-            route->handle(call);
+            handle_call(call, route);
         return;
     }
     if (allowed != NULL) {
@@ -286,6 +206,88 @@ static void on_request(struct evhttp_request *http, void *context)
         route_call(call, path ? path : "", uri ? evhttp_uri_get_query(uri) : NULL);
 }
 
+/* What there is, for programs; tests hold docs/openapi.yaml against it. */
+void hb_api_get_routes(struct hb_api_call *call)
+{
+    json_t *list = json_array();
+
+    for (size_t r = 0; r < sizeof(routes) / sizeof(*routes); r++) {
+        const struct route *route = &routes[r];
+        const char *name = route->suffix ? "{name}" : "";
+        json_t *arguments = json_array();
+        char path[64], words[64], *rest = words, *word;
+
+        snprintf(path, sizeof(path), "%s%s%s", route->prefix, name,
+                 route->suffix ? route->suffix : "");
+        snprintf(words, sizeof(words), "%s", route->arguments);
+        while ((word = strsep(&rest, " ")) != NULL) {
+            if (*word != '\0')
+                json_array_append_new(arguments, json_string(word));
+        }
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:b}", "method",
+                                              route->method == EVHTTP_REQ_GET ? "GET" : "POST",
+                                              "path", path, "arguments", arguments, "changes",
+                                              changes_something(route)));
+    }
+    hb_api_answer(call, 200, json_pack("{s:o}", "routes", list));
+}
+
+struct hb_api_streams *hb_api_streams_of(struct hb_api *api)
+{
+    return api->streams;
+}
+
+/* --- the TCP port --- */
+
+int hb_api_prepare(struct hb_api *api, const struct hb_api_config *config, char *problem,
+                   size_t size)
+{
+    hb_api_abandon(api);
+    if (config->listen[0] == '\0' || strcmp(config->listen, api->config.listen) == 0)
+        return 0;
+    api->prepared = hb_api_tcp_open(config->listen, problem, size);
+    return api->prepared < 0 ? api->prepared : 0;
+}
+
+void hb_api_abandon(struct hb_api *api)
+{
+    if (api->prepared >= 0)
+        close(api->prepared);
+    api->prepared = -1;
+}
+
+static void change_tcp(struct hb_api *api, const struct hb_api_config *config)
+{
+    char problem[256];
+
+    if (api->tcp != NULL)
+        evhttp_del_accept_socket(api->http, api->tcp);
+    api->tcp = NULL;
+    if (config->listen[0] == '\0')
+        return;
+    if (api->prepared < 0 && hb_api_prepare(api, config, problem, sizeof(problem)) != 0) {
+        hb_log(HB_LOG_ERROR, "%s", problem);
+        return;
+    }
+    api->tcp = evhttp_accept_socket_with_handle(api->http, api->prepared);
+    if (api->tcp == NULL)
+        hb_api_abandon(api);
+    else
+        hb_log(HB_LOG_NOTICE, "the API also listens at %s", config->listen);
+    api->prepared = -1; /* closed with the server */
+}
+
+void hb_api_configure(struct hb_api *api, const struct hb_api_config *config)
+{
+    struct hb_api_config before = api->config;
+
+    if (strcmp(config->listen, before.listen) != 0)
+        change_tcp(api, config);
+    api->config = *config;
+    if (chmod(api->listener.path, config->others_may_read ? 0666 : 0660) != 0)
+        hb_log(HB_LOG_ERROR, "%s: its mode cannot be set: %s", api->listener.path, strerror(errno));
+}
+
 /* --- life --- */
 
 struct hb_api *hb_api_open(struct event_base *base, const char *path, struct hb_control *control)
@@ -299,6 +301,7 @@ struct hb_api *hb_api_open(struct event_base *base, const char *path, struct hb_
     }
     api->base = base;
     api->control = control;
+    api->prepared = -1;
     evhttp_set_timeout(api->http, IDLE_LIMIT_S);
     evhttp_set_max_headers_size(api->http, HEADERS_MAX);
     evhttp_set_max_body_size(api->http, BODY_MAX);
@@ -312,6 +315,7 @@ struct hb_api *hb_api_open(struct event_base *base, const char *path, struct hb_
         free(api);
         return NULL;
     }
+    api->streams = hb_api_streams_new(control->events);
     return api;
 }
 
@@ -329,8 +333,10 @@ void hb_api_close(struct hb_api *api)
 {
     if (api == NULL)
         return;
+    hb_api_streams_free(api->streams);
     while (api->calls != NULL)
-        free_call(api->calls);
+        hb_api_release(api->calls);
+    hb_api_abandon(api);
     evhttp_free(api->http);
     if (api->accepting)
         api->listener.fd = -1; /* closed with the server */

@@ -127,8 +127,12 @@ int hb_api_socket_open(struct hb_api_socket *listener, const char *path)
     if (error != 0)
         goto unlock;
     listener->fd = error = listen_at(path, &address);
-    if (error >= 0)
+    if (error >= 0) {
+        struct stat status;
+
+        listener->group = stat(path, &status) == 0 ? status.st_gid : getegid();
         return 0;
+    }
 unlock:
     close(listener->lock_fd);
 free_path:

@@ -5,10 +5,13 @@
 #ifndef HB_CONTROL_API_SOCKET_H
 #define HB_CONTROL_API_SOCKET_H
 
+#include <sys/types.h>
+
 struct hb_api_socket {
     int fd;
     int lock_fd;
     char *path;
+    gid_t group; /* of the socket: its members may change things */
 };
 
 /* Locks, removes a stale socket, binds (mode 0660) and listens, not blocking. 0 or negative errno,

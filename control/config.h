@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "address.h"
+#include "config_nat.h"
 #include "address_prefix.h"
 #include "forwarding.h"
 #include "halbach/flow_key.h"
@@ -72,6 +73,7 @@ struct hb_pool_config {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_nat_config nat; /* for NAT and full NAT */
     struct hb_forwarding_options encap;
     struct hb_health_config health;
     struct hb_failure_config failure;
@@ -116,6 +118,13 @@ struct hb_icmp_config {
     uint8_t echo;                      /* enum hb_echo */
 };
 
+/* How the API may be reached beside control's Unix socket. */
+struct hb_api_config {
+    char listen[HB_NAME_SIZE]; /* a loopback address and port; "": nowhere */
+    bool listen_may_change;    /* over TCP, where nobody knows who asks */
+    bool others_may_read;      /* any user of this machine, over the Unix socket */
+};
+
 struct hb_config {
     char *file; /* as it was named */
     char seed[HB_NAME_SIZE];
@@ -126,7 +135,9 @@ struct hb_config {
     struct hb_icmp_config icmp;
     /* Outer sources by the flow, for headers without ports; family 0: not wanted. */
     struct hb_address_prefix tunnel_prefix, tunnel_prefix6;
-    uint32_t settle_after_ms; /* 0: the dataplane's idle time of TCP flows */
+    uint32_t settle_after_ms;     /* 0: the dataplane's idle time of TCP flows */
+    uint32_t keep_configurations; /* for rollbacks; 0: as history.h says */
+    struct hb_api_config api;
     struct hb_maintenance_config maintenance;
     uint32_t punt_rate; /* packets a second and worker to the kernel; 0: no limit */
     struct hb_pool_config *pools;

@@ -22,7 +22,8 @@ const struct hb_config_choice hb_config_forwardings[] = {
     {"ipip", HB_FORWARDING_IPIP}, {"gue", HB_FORWARDING_GUE},
     {"gre", HB_FORWARDING_GRE},   {"vxlan", HB_FORWARDING_VXLAN},
     {"l2", HB_FORWARDING_L2},     {"l3dsr", HB_FORWARDING_L3DSR},
-    {"nat", HB_CONFIG_NOT_YET},   {NULL, 0},
+    {"nat", HB_FORWARDING_NAT},   {"full_nat", HB_FORWARDING_FULL_NAT},
+    {NULL, 0},
 };
 
 const struct hb_config_choice hb_config_fragments[] = {

@@ -9,6 +9,7 @@
  *     config_values.c   one scalar to one value
  *     config_unique.c   what may be there only once
  *     config_rules.c    what else must hold between keys
+ *     config_nat.c      the same for NAT, with its keys
  *     config_forwarding.c  keys and rules of the forwarding modes
  *     config_icmp.c     keys and rules about ICMP and MSS
  *     config_hashing.c  the same for the keys that choose and shape lookup tables
@@ -180,6 +181,8 @@ bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, cons
                                  const void *field);
 bool hb_config_check_unicast_ipv6(struct hb_config_reader *reader, int line, const char *path,
                                   const void *field);
+bool hb_config_check_loopback(struct hb_config_reader *reader, int line, const char *path,
+                              const void *field);
 
 /* The line of a field, or `otherwise` when the file does not have the key. */
 int hb_config_line_of(const struct hb_config_reader *reader, const void *field, int otherwise);
@@ -204,6 +207,9 @@ void hb_config_check_unique(struct hb_config_reader *reader, struct hb_config_en
 /* config_rules.c */
 void hb_config_apply_rules(struct hb_config_reader *reader);
 
+/* config_nat.c */
+extern const struct hb_config_schema hb_config_nat_schema;
+void hb_config_check_nat(struct hb_config_reader *reader);
 /* config_icmp.c */
 extern const struct hb_config_schema hb_config_icmp_schema; /* of struct hb_icmp_config */
 void hb_config_check_mss(struct hb_config_reader *reader, uint32_t service_index);

@@ -235,6 +235,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
     for (uint32_t i = 0; i < config->pools_count; i++)
         hb_config_check_server_ids(reader, i);
     hb_config_check_forwarding(reader);
+    hb_config_check_nat(reader);
 free_all:
     free(entries);
     free(first_service);

@@ -80,6 +80,18 @@ static const struct hb_config_key backend_keys[] = {
      .expected = "2 to 30 hexadecimal digits, in pairs", .read = hb_config_read_server_id},
 };
 
+static const struct hb_config_key api_keys[] = {
+    {.name = "listen", .type = HB_CONFIG_SECRET, FIELD(struct hb_config, api.listen),
+     .expected = "a loopback address and port such as 127.0.0.1:8080", .min = 8,
+     .max = HB_NAME_SIZE - 1, .check = hb_config_check_loopback},
+    {.name = "listen_may_change", .type = HB_CONFIG_BOOLEAN,
+     FIELD(struct hb_config, api.listen_may_change), .expected = "true or false"},
+    {.name = "others_may_read", .type = HB_CONFIG_BOOLEAN,
+     FIELD(struct hb_config, api.others_may_read), .expected = "true or false"},
+};
+
+static const struct hb_config_schema api_schema = {
+    .what = "a mapping such as { listen: 127.0.0.1:8080 }", ROWS(api_keys)};
 static const struct hb_config_key punt_keys[] = {
     {.name = "rate", .type = HB_CONFIG_NUMBER, FIELD(struct hb_config, punt_rate),
      .expected = "packets a second for each worker, 0 (no limit) to 100000000", .min = 0,
@@ -114,7 +126,7 @@ static const struct hb_config_key pool_keys[] = {
      .expected = "a number from 0.01 to 10, such as 0.25 for a quarter above the mean",
      .min = 10000, .max = 10000000},
     {.name = "forwarding", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, forwarding),
-     .expected = "ipip, gue, gre, vxlan, l2 or l3dsr", .choices = hb_config_forwardings,
+     .expected = "ipip, gue, gre, vxlan, l2, l3dsr, nat or full_nat", .choices = hb_config_forwardings,
      .preset = HB_FORWARDING_IPIP},
     {.name = "gue", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, encap),
      .schema = &hb_config_gue_schema},
@@ -124,6 +136,8 @@ static const struct hb_config_key pool_keys[] = {
      .schema = &hb_config_l3dsr_schema},
     {.name = "fragment", .type = HB_CONFIG_CHOICE, FIELD(struct hb_pool_config, encap.fragment),
      .expected = "drop, inner or outer", .choices = hb_config_fragments},
+    {.name = "nat", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, nat),
+     .schema = &hb_config_nat_schema},
     {.name = "health", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, health),
      .schema = &hb_config_health_schema},
     {.name = "failure", .type = HB_CONFIG_MAPPING, FIELD(struct hb_pool_config, failure),
@@ -191,6 +205,10 @@ static const struct hb_config_key root_keys[] = {
     {.name = "punt", .type = HB_CONFIG_MAPPING, .schema = &punt_schema},
     {.name = "settle_after", .type = HB_CONFIG_DURATION, FIELD(struct hb_config, settle_after_ms),
      .expected = "a time from 1s to 24h, such as 1h", .min = 1000, .max = 86400000},
+    {.name = "keep_configurations", .type = HB_CONFIG_NUMBER,
+     FIELD(struct hb_config, keep_configurations),
+     .expected = "a whole number from 2 to 100", .min = 2, .max = 100},
+    {.name = "api", .type = HB_CONFIG_MAPPING, .schema = &api_schema},
     {.name = "maintenance", .type = HB_CONFIG_MAPPING, FIELD(struct hb_config, maintenance),
      .schema = &hb_config_maintenance_schema},
     {.name = "pools", .type = HB_CONFIG_LIST, FIELD(struct hb_config, pools),

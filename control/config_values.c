@@ -476,3 +476,28 @@ bool hb_config_check_prefix_ipv6(struct hb_config_reader *reader, int line, cons
 {
     return check_prefix(reader, line, path, field, HB_FAMILY_IPV6, 64);
 }
+
+bool hb_config_check_loopback(struct hb_config_reader *reader, int line, const char *path,
+                              const void *field)
+{
+    static const uint8_t loopback6[HB_ADDRESS_SIZE] = {[15] = 1};
+    char quoted[HB_CONFIG_QUOTED];
+    struct hb_address address;
+    uint16_t port;
+
+    if (!hb_address_port_parse(field, &address, &port) || port == 0)
+        hb_config_complain(reader, line, path,
+                           "\"%s\" is not an address and a port; expected one such as "
+                           "127.0.0.1:8080 or [::1]:8080",
+                           hb_config_quote(field, quoted));
+    else if (address.family == HB_FAMILY_IPV4 ? address.bytes[0] != 127
+                                              : memcmp(address.bytes, loopback6, 16) != 0)
+        hb_config_complain(reader, line, path,
+                           "\"%s\" can be reached from other hosts, and the API asks for no "
+                           "password; expected 127.0.0.1 or ::1, and a proxy in front of it if "
+                           "others shall reach it",
+                           hb_config_quote(field, quoted));
+    else
+        return true;
+    return false;
+}

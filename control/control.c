@@ -27,13 +27,17 @@ static void on_terminate(evutil_socket_t signal_number, short what, void *contex
 
 static void on_hang_up(evutil_socket_t signal_number, short what, void *context)
 {
+    const struct hb_actor actor = {.by = HB_ACTOR_SIGNAL};
     struct hb_control *control = context;
     struct hb_model_diff diff;
 
     (void)signal_number;
     (void)what;
-    if (control->started)
-        hb_control_reload(control, &diff, NULL, NULL);
+    if (!control->started)
+        return;
+    hb_events_begin(control->events, &actor);
+    hb_control_reload(control, &diff, NULL, NULL);
+    hb_events_end(control->events);
 }
 
 static void on_start_timer(evutil_socket_t fd, short what, void *context)
@@ -68,7 +72,9 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
         hb_control_publish(control);
     if (control->state_dirty)
         hb_control_save(control);
+    hb_control_save_history(control);
     hb_control_settle(control);
+    hb_control_tick_nat(control);
     hb_control_watch_drains(control);
     hb_maintenance_tick(control);
 }
@@ -80,8 +86,25 @@ static void on_probe_changed(void *context, struct hb_model_pool *pool,
 
     hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s) is %s: %s", pool->name, backend->name,
            backend->identity, hb_backend_state_name(&backend->state), backend->reason);
+    hb_events_add(control->events, HB_NEWS_BACKEND, pool->name, backend->name,
+                  "backend %s is %s: %s", backend->name, hb_backend_state_name(&backend->state),
+                  backend->reason);
     control->state_dirty = true;
     hb_control_changed(control);
+}
+
+/* The first hop of a backend is no event, only a reason for a generation. */
+static void tell_hop(struct hb_control *control, const struct hb_model_pool *pool,
+                     const struct hb_model_backend *backend, const struct hb_next_hop *hop)
+{
+    if (!hop->resolved && backend->hop.resolved)
+        hb_events_add(control->events, HB_NEWS_ROUTE, pool->name, backend->name,
+                      "backend %s cannot be reached: %s", backend->name, hop->problem);
+    else if (backend->hop.resolved)
+        hb_events_add(control->events, HB_NEWS_ROUTE, pool->name, backend->name,
+                      "backend %s has another next hop, through %s", backend->name, hop->ifname);
+    else if (hop->resolved)
+        hb_events_add_cause(control->events, "next hop of backend %s found", backend->name);
 }
 
 static void on_hop_changed(void *context, const struct hb_address *address)
@@ -92,21 +115,18 @@ static void on_hop_changed(void *context, const struct hb_address *address)
 
     if (!hb_next_hops_get(control->hops, address, &hop))
         return;
+    hb_control_client_hop_changed(control, address, &hop);
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_backend *backend = hb_pool_backend(&control->model->pools[p], address);
 
-        if (backend != NULL)
-            backend->hop = hop;
+        if (backend == NULL)
+            continue;
+        tell_hop(control, &control->model->pools[p], backend, &hop);
+        backend->hop = hop;
     }
     hb_log(HB_LOG_DEBUG, "next hop of %s: %s", hb_address_print(address, text),
            hop.resolved ? hop.ifname : hop.problem);
     hb_control_changed(control);
-}
-
-static void on_complaint(void *context, bool warning, const char *message)
-{
-    (void)context;
-    hb_log(warning ? HB_LOG_WARNING : HB_LOG_ERROR, "%s", message);
 }
 
 static bool open_timers(struct hb_control *control)
@@ -146,7 +166,13 @@ static bool open_parts(struct hb_control *control)
 {
     const struct hb_control_options *options = &control->options;
 
-    control->first_config = hb_config_load(options->config, on_complaint, control);
+    control->history = hb_history_open(options->state);
+    control->events = hb_events_new();
+    if (control->history == NULL || control->events == NULL) {
+        hb_log(HB_LOG_ERROR, "not enough memory to start");
+        return false;
+    }
+    control->first_config = hb_control_read_first(control);
     if (control->first_config == NULL) {
         hb_log(HB_LOG_ERROR,
                "%s: not usable, see above; 'halbachctl config check %s' checks it "
@@ -229,8 +255,10 @@ static void free_event(struct event *event)
 /* The reverse of open_parts(). */
 void hb_control_close(struct hb_control *control)
 {
-    if (control->started)
+    if (control->started) {
         hb_control_save(control);
+        hb_control_save_history(control);
+    }
     if (control->publisher != NULL)
         hb_publisher_close(
             control->publisher); /* lookups are answered while the API still stands */
@@ -255,6 +283,9 @@ void hb_control_close(struct hb_control *control)
     if (control->base != NULL)
         event_base_free(control->base);
     hb_config_free(control->first_config);
+    free(control->first_text);
+    hb_history_close(control->history);
+    hb_events_free(control->events);
     free(control->slots);
     free(control);
 }

@@ -22,6 +22,8 @@
 #include <stdint.h>
 
 #include "config.h"
+#include "events.h"
+#include "history.h"
 #include "maintenance.h"
 #include "model.h"
 #include "next_hop.h"
@@ -71,7 +73,10 @@ struct hb_control {
     struct event *tick;          /* every second: state file, tallies, retries */
 
     struct hb_config *first_config; /* until the model starts */
-    struct hb_state known;          /* the state file, until the model starts */
+    char *first_text;               /* of the configuration file, the same */
+    size_t first_size;
+    bool first_rolled_back; /* first_config is what a rollback took, not the file */
+    struct hb_state known;  /* the state file, until the model starts */
     bool known_valid;
     bool started; /* the model is there */
     bool failed;  /* ends the loop with exit status 1 */
@@ -90,11 +95,15 @@ struct hb_control {
     uint64_t drain_forced;  /* flows that did not stay after the deadline of a drain */
     char problem[256];      /* of the last reconcile, "" when it went well */
     struct hb_api *api;
+    struct hb_events *events;
+    struct hb_history *history;
 
+    bool client_way[2]; /* known for IPv4, IPv6 */
     bool state_dirty;
     int state_error; /* of the last attempt to save */
     int slots_error; /* the same of the slot files */
-    char *slots;     /* their folder, beside the state file */
+    int history_error;
+    char *slots; /* their folder, beside the state file */
     uint64_t loaded_unix;
     uint64_t reloads;
     uint64_t reloads_refused;
@@ -130,6 +139,15 @@ uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id)
 uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id);
 /* Reads all tallies, so that they are fresh when the dataplane goes. */
 void hb_control_read_tallies(struct hb_control *control);
+
+/* --- control_nat.c --- */
+
+/* After a configuration; when a next hop has changed (true: it was the way to clients); every
+ * second. */
+void hb_control_sync_nat(struct hb_control *control);
+bool hb_control_client_hop_changed(struct hb_control *control, const struct hb_address *address,
+                                   const struct hb_next_hop *hop);
+void hb_control_tick_nat(struct hb_control *control);
 
 /* --- control_operate.c --- */
 
@@ -174,14 +192,12 @@ void hb_control_settle(struct hb_control *control);
  * dataplane serves, or NULL. False (logged) when it cannot be. */
 bool hb_control_start_model(struct hb_control *control, const void *blob);
 
-/* Reads the configuration file again. Returns 0, or negative errno and nothing has changed;
- * complaints (strings) are added to `complaints`, warnings to `warnings`; both may be NULL. */
-int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, json_t *complaints,
-                      json_t *warnings);
-
 /* Writes the slot files of pools whose history has changed. An error is logged once and holds
  * nothing up: traffic goes before memory. */
 void hb_control_save_slots(struct hb_control *control);
+
+/* Writes the history down when it has changed; an error is logged once. */
+void hb_control_save_history(struct hb_control *control);
 
 /* Writes the state file now; negative errno, logged once for each change of the error. */
 int hb_control_save(struct hb_control *control);
@@ -189,5 +205,23 @@ int hb_control_save(struct hb_control *control);
 /* Watches next hops and probes whatever the model has. After a configuration. */
 void hb_control_sync(struct hb_control *control);
 void hb_control_backend_left(void *context, struct hb_model_backend *backend);
+
+/* --- control_reload.c --- */
+
+/* The configuration to start with: the file's, or what a rollback left in use. NULL after
+ * complaints. */
+struct hb_config *hb_control_read_first(struct hb_control *control);
+/* It is in use now. */
+void hb_control_accept_first(struct hb_control *control, const struct hb_config *config);
+
+/* Reads the configuration file again. Returns 0, or negative errno and nothing has changed;
+ * complaints (strings) are added to `complaints`, warnings to `warnings`; both may be NULL. */
+int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, json_t *complaints,
+                      json_t *warnings);
+
+/* Takes a former configuration (history.h), all or nothing, in one generation. As
+ * hb_control_reload(). The configuration file is left alone, so it says something else then. */
+int hb_control_roll_back(struct hb_control *control, uint64_t number, struct hb_model_diff *diff,
+                         json_t *complaints, json_t *warnings);
 
 #endif

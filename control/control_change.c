@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What changes the model from outside: the first configuration and reloads; and the state file
- * that remembers it.
+ * The first configuration, and the state file that remembers what changes after that. Reloads are
+ * in control_reload.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -35,6 +35,18 @@ int hb_control_save(struct hb_control *control)
                control->options.state, strerror(-error));
     control->state_error = error;
     return error;
+}
+
+void hb_control_save_history(struct hb_control *control)
+{
+    int error = control->history->changed ? hb_history_save(control->history) : 0;
+
+    if (error != 0 && error != control->history_error)
+        hb_log(HB_LOG_ERROR,
+               "%s: the history cannot be saved: %s; check the folder's mode and free space (tried "
+               "again every second)",
+               control->history->path, strerror(-error));
+    control->history_error = error;
 }
 
 void hb_control_save_slots(struct hb_control *control)
@@ -117,6 +129,7 @@ void hb_control_sync(struct hb_control *control)
             hb_next_hops_get(control->hops, &backend->address, &backend->hop);
         }
     }
+    hb_control_sync_nat(control);
     hb_probes_sync(control->probes);
 }
 
@@ -143,73 +156,17 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
         control->maintenance.withdrawn = true;
         control->maintenance.since_unix = known->withdrawn_since_unix;
     }
+    hb_api_configure(control->api, &control->first_config->api);
+    hb_control_accept_first(control, control->first_config);
     hb_config_free(control->first_config);
     control->first_config = NULL;
     hb_state_clear(&control->known);
     control->started = true;
     hb_control_sync(control);
+    hb_events_add(control->events, HB_NEWS_CONTROL, NULL, NULL, "start of control");
     hb_control_publish(control);
     hb_control_save(control);
     hb_api_start(control->api);
     hb_notify("READY=1");
     return true;
-}
-
-/* --- reload --- */
-
-struct complaints {
-    struct hb_control *control;
-    json_t *complaints, *warnings;
-};
-
-static void on_complaint(void *context, bool warning, const char *message)
-{
-    struct complaints *complaints = context;
-    json_t *list = warning ? complaints->warnings : complaints->complaints;
-    char *last = complaints->control->last_error;
-
-    hb_log(warning ? HB_LOG_WARNING : HB_LOG_ERROR, "%s", message);
-    if (list != NULL)
-        json_array_append_new(list, json_string(message));
-    if (!warning && last[0] == '\0')
-        snprintf(last, sizeof(complaints->control->last_error), "%s", message);
-}
-
-static int refuse_reload(struct hb_control *control, int error)
-{
-    control->reloads_refused++;
-    hb_log(HB_LOG_ERROR, "%s: the reload was refused, nothing has changed",
-           control->options.config);
-    return error;
-}
-
-int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, json_t *complaints,
-                      json_t *warnings)
-{
-    struct complaints list = {control, complaints, warnings};
-    struct hb_config *config;
-    int error;
-
-    memset(diff, 0, sizeof(*diff));
-    control->last_error[0] = '\0';
-    config = hb_config_load(control->options.config, on_complaint, &list);
-    if (config == NULL)
-        return refuse_reload(control, -EINVAL);
-    error = hb_model_apply(control->model, config, hb_now_ms(), diff);
-    hb_config_free(config);
-    if (error != 0) {
-        on_complaint(&list, false, diff->error);
-        return refuse_reload(control, error);
-    }
-    control->reloads++;
-    control->loaded_unix = hb_now_unix();
-    hb_control_sync(control);
-    hb_control_publish(control);
-    hb_control_save(control);
-    hb_slot_files_prune(control->slots, control->model);
-    hb_log(HB_LOG_NOTICE, "%s: reloaded: services +%u -%u ~%u, backends +%u -%u ~%u",
-           control->options.config, diff->services_added, diff->services_removed,
-           diff->services_changed, diff->backends_added, diff->backends_removed,
-           diff->backends_changed);
-    return 0;
 }

@@ -29,8 +29,8 @@ void hb_control_schedule(struct hb_control *control)
     event_add(control->life_timer, &wait);
 }
 
-static void tell_deadline(const struct hb_model_pool *pool, const struct hb_model_backend *backend,
-                          uint64_t flows)
+static void tell_deadline(const struct hb_control *control, const struct hb_model_pool *pool,
+                          const struct hb_model_backend *backend, uint64_t flows)
 {
     static const char *const fates[HB_AT_DEADLINES] = {
         [HB_AT_DEADLINE_KEEP] = "they go on",
@@ -42,6 +42,9 @@ static void tell_deadline(const struct hb_model_pool *pool, const struct hb_mode
            "pool %s: backend %s (%s): the drain's deadline has passed with %" PRIu64
            " flows left; %s",
            pool->name, backend->name, backend->identity, flows, fates[backend->drain.at_deadline]);
+    hb_events_add(control->events, HB_NEWS_DRAIN, pool->name, backend->name,
+                  "backend %s: the drain's deadline has passed with %" PRIu64 " flows left; %s",
+                  backend->name, flows, fates[backend->drain.at_deadline]);
 }
 
 /* Returns whether any deadline has passed. */
@@ -62,7 +65,7 @@ static bool pass_deadlines(struct hb_control *control, uint64_t now_ms)
             if (!hb_backend_deadline(backend, flows, now_ms))
                 continue;
             control->drain_forced += backend->drain.forced;
-            tell_deadline(pool, backend, flows);
+            tell_deadline(control, pool, backend, flows);
             any = true;
         }
     }
@@ -116,9 +119,14 @@ static void watch_drain(struct hb_control *control, const struct hb_model_pool *
     drained = hb_control_is_drained(control, pool, backend);
     if (hb_publication_in_sync(&control->publication))
         hb_drain_observe(&backend->drain, hb_control_backend_flows(control, backend->id), now_ms);
-    if (drained && !backend->drain.drained)
+    if (drained && !backend->drain.drained) {
+        uint64_t seconds = (now_ms - backend->state.drain_since_ms) / 1000;
+
         hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s) is drained after %" PRIu64 " s", pool->name,
-               backend->name, backend->identity, (now_ms - backend->state.drain_since_ms) / 1000);
+               backend->name, backend->identity, seconds);
+        hb_events_add(control->events, HB_NEWS_DRAIN, pool->name, backend->name,
+                      "backend %s is drained after %" PRIu64 " s", backend->name, seconds);
+    }
     backend->drain.drained = drained;
 }
 

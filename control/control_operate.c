@@ -20,6 +20,7 @@ struct saved {
     struct hb_drain drain;
     bool weight_is_set;
     uint32_t weight;
+    char what[64]; /* was done to it; "": nothing */
 };
 
 struct operation {
@@ -39,9 +40,13 @@ static bool begin(const struct hb_control *control, const bool *chosen, struct o
 
             if (!chosen[backend->id])
                 continue;
-            operation->saved[operation->count++] =
-                (struct saved){backend,        &model->pools[p],       backend->state,
-                               backend->drain, backend->weight_is_set, backend->weight};
+            operation->saved[operation->count++] = (struct saved){backend,
+                                                                  &model->pools[p],
+                                                                  backend->state,
+                                                                  backend->drain,
+                                                                  backend->weight_is_set,
+                                                                  backend->weight,
+                                                                  ""};
         }
     }
     return operation->saved != NULL;
@@ -60,14 +65,23 @@ static int end(struct hb_control *control, struct operation *operation)
         saved->backend->weight_is_set = saved->weight_is_set;
         saved->backend->weight = saved->weight;
     }
+    for (uint32_t i = 0; error == 0 && i < operation->count; i++) {
+        const struct saved *saved = &operation->saved[i];
+
+        if (saved->what[0] != '\0')
+            hb_events_add(control->events, HB_NEWS_DRAIN, saved->pool->name, saved->backend->name,
+                          "backend %s: %s", saved->backend->name, saved->what);
+    }
     free(operation->saved);
     if (error == 0)
         hb_control_publish(control);
     return error;
 }
 
-static void tell(const struct saved *saved, const char *what)
+/* The event comes when it is remembered. */
+static void tell(struct saved *saved, const char *what)
 {
+    snprintf(saved->what, sizeof(saved->what), "%s", what);
     hb_log(HB_LOG_NOTICE, "pool %s: backend %s (%s): %s by an operator", saved->pool->name,
            saved->backend->name, saved->backend->identity, what);
 }
@@ -82,7 +96,7 @@ static void set_deadline(struct hb_drain *drain, const struct hb_drain_order *or
     drain->overdue = false;
 }
 
-static void drain_one(struct hb_control *control, const struct saved *saved,
+static void drain_one(struct hb_control *control, struct saved *saved,
                       const struct hb_drain_order *order)
 {
     struct hb_model_backend *backend = saved->backend;
@@ -122,7 +136,7 @@ int hb_control_undrain(struct hb_control *control, const bool *chosen)
     if (!begin(control, chosen, &operation))
         return -ENOMEM;
     for (uint32_t i = 0; i < operation.count; i++) {
-        const struct saved *saved = &operation.saved[i];
+        struct saved *saved = &operation.saved[i];
         const struct hb_health_config *health = &saved->pool->health;
 
         if (!saved->state.draining)

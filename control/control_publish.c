@@ -60,13 +60,25 @@ static void log_pool(const struct hb_model_pool *pool)
 }
 
 /* Loudly: in these modes an operator should look. */
-static void tell_mode(struct hb_model_pool *pool)
+static void tell_mode(const struct hb_control *control, struct hb_model_pool *pool)
 {
+    static const char *const modes[] = {
+        [HB_POOL_MODE_PANIC] = "panic: all backends are used, whatever their checks say",
+        [HB_POOL_MODE_BACKUP] = "the backup pool serves",
+        [HB_POOL_MODE_CLOSED] = "closed: new flows are dropped",
+        [HB_POOL_MODE_LEAVING] = "removed backends serve until a new one is usable",
+    };
     const struct hb_pool_strength *strength = &pool->strength;
 
     if (pool->mode == pool->told_mode)
         return;
     pool->told_mode = pool->mode;
+    hb_events_add(control->events, HB_NEWS_POLICY, pool->name, NULL,
+                  "pool %s: %s (%u of %u usable)", pool->name,
+                  (size_t)pool->mode < sizeof(modes) / sizeof(*modes) && modes[pool->mode]
+                      ? modes[pool->mode]
+                      : "its own backends serve",
+                  strength->usable, strength->wanted);
     if (pool->mode == HB_POOL_MODE_PANIC)
         hb_log(HB_LOG_WARNING,
                "pool %s: panic: %u of %u backends are usable; all of them are used, whatever their "
@@ -92,17 +104,43 @@ static void tell_mode(struct hb_model_pool *pool)
                strength->usable, strength->wanted);
 }
 
-static void note_changes(struct hb_control *control)
+/* Returns how many slots moved. */
+static uint64_t note_changes(struct hb_control *control)
 {
+    uint64_t moved = 0;
+
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         struct hb_model_pool *pool = &control->model->pools[p];
 
-        tell_mode(pool);
+        tell_mode(control, pool);
         if (!pool->changed)
             continue;
         pool->change.generation = control->publication.wanted;
+        moved += pool->change.any ? pool->change.moved : 0;
         log_pool(pool);
     }
+    return moved;
+}
+
+/* Another generation is wanted: what has happened since the last one is its cause. */
+static void note_generation(struct hb_control *control, uint64_t moved)
+{
+    struct hb_past_generation generation = {.number = control->publication.wanted,
+                                            .unix_s = hb_now_unix(),
+                                            .configuration = control->history->in_use,
+                                            .moved = moved};
+
+    hb_events_take_cause(control->events, generation.cause, &generation.actor);
+    hb_history_add(control->history, &generation);
+}
+
+/* What has happened, but led to no other generation, is not the cause of a later one. */
+static void drop_cause(struct hb_control *control)
+{
+    struct hb_actor actor;
+    char cause[HB_EVENT_CAUSE];
+
+    hb_events_take_cause(control->events, cause, &actor);
 }
 
 /* Who has no flows that a change of a table could move. Who owned slots before control began, or
@@ -127,6 +165,8 @@ static void publish(struct hb_control *control)
 {
     struct hb_port_list ports = {control->dataplane.hello.port, control->dataplane.hello.ports};
     char problem[sizeof(control->problem)];
+    bool another;
+    uint64_t moved;
     int error;
 
     event_del(control->publish_timer);
@@ -146,9 +186,13 @@ static void publish(struct hb_control *control)
     memcpy(control->problem, problem, sizeof(problem));
     if (error != 0)
         return; /* the tick tries again */
-    if (hb_publication_want(&control->publication, control->plan.content))
-        control->state_dirty = true;
-    note_changes(control);
+    another = hb_publication_want(&control->publication, control->plan.content);
+    control->state_dirty |= another;
+    moved = note_changes(control);
+    if (another)
+        note_generation(control, moved);
+    else
+        drop_cause(control);
     /* The generation carries the tables that have changed, so until the files are there the
      * dataplane is the memory: it need not wait for a disk. */
     send_if_due(control);
@@ -311,6 +355,7 @@ static void on_connected(void *context, const struct hb_hello_reply *hello, cons
 {
     struct hb_control *control = context;
     bool other_life = control->dataplane.hello.instance != hello->instance;
+    uint64_t wanted = control->publication.wanted;
 
     control->dataplane.hello = *hello;
     control->dataplane.ever_connected = true;
@@ -323,6 +368,13 @@ static void on_connected(void *context, const struct hb_hello_reply *hello, cons
            "connected to halbach-dataplane %.*s (pid %u), which serves generation "
            "%" PRIu64,
            (int)sizeof(hello->version), hello->version, hello->pid, hello->generation_number);
+    hb_events_add(control->events, HB_NEWS_DATAPLANE, NULL, NULL,
+                  "the dataplane (pid %u) connected and serves generation %" PRIu64, hello->pid,
+                  hello->generation_number);
+    if (control->started && control->publication.wanted != wanted) {
+        hb_events_add_cause(control->events, "the dataplane came with a generation of its own");
+        note_generation(control, 0);
+    }
     if (!control->started) {
         if (!hb_control_start_model(control, blob)) {
             control->failed = true;
@@ -346,6 +398,22 @@ static void on_disconnected(void *context, const char *why)
     resume_changes(control);
     snprintf(control->dataplane.problem, sizeof(control->dataplane.problem), "%s", why);
     hb_log(HB_LOG_WARNING, "%s", why);
+    hb_events_add(control->events, HB_NEWS_DATAPLANE, NULL, NULL, "%s", why);
+}
+
+static void tell_outcome(struct hb_control *control, const struct hb_publish_reply *reply,
+                         bool news)
+{
+    bool served = reply->reason == HB_REJECT_NONE;
+
+    hb_history_outcome(control->history, reply->number,
+                       served ? HB_OUTCOME_SERVED : HB_OUTCOME_REFUSED);
+    if (served)
+        hb_events_add(control->events, HB_NEWS_PUBLISHED, NULL, NULL,
+                      "generation %" PRIu64 " serves", reply->number);
+    else if (news)
+        hb_events_add(control->events, HB_NEWS_REJECTED, NULL, NULL, "the dataplane refused %s",
+                      control->publication.last_reject);
 }
 
 static void on_published(void *context, const struct hb_publish_reply *reply)
@@ -354,6 +422,7 @@ static void on_published(void *context, const struct hb_publish_reply *reply)
     struct hb_publication *publication = &control->publication;
     bool news = hb_publication_answered(publication, reply, hb_now_ms());
 
+    tell_outcome(control, reply, news);
     if (reply->reason == HB_REJECT_NONE)
         hb_log(HB_LOG_INFO, "generation %" PRIu64 " serves (adopted in %u us, grace %u us)",
                publication->serving, publication->adopt_us, publication->grace_us);

@@ -34,6 +34,8 @@ static void end_round(struct hb_control *control)
     settling->next_ms = hb_now_ms() + pause;
     if (settling->settled > 0) {
         hb_log(HB_LOG_INFO, "%u slots have settled", settling->settled);
+        hb_events_add(control->events, HB_NEWS_SETTLED, NULL, NULL, "%u slots have settled",
+                      settling->settled);
         hb_control_changed(control);
     }
     settling->settled = 0;

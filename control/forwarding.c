@@ -26,7 +26,7 @@ const char *hb_forwarding_name(enum hb_forwarding forwarding)
         [HB_FORWARDING_GUE1] = "gue",          [HB_FORWARDING_GRE] = "gre",
         [HB_FORWARDING_VXLAN] = "vxlan",       [HB_FORWARDING_L2] = "l2",
         [HB_FORWARDING_L3DSR] = "l3dsr",       [HB_FORWARDING_NAT] = "nat",
-        [HB_FORWARDING_FULL_NAT] = "full-nat",
+        [HB_FORWARDING_FULL_NAT] = "full_nat",
     };
 
     return forwarding < HB_FORWARDINGS && names[forwarding] ? names[forwarding] : "unknown";

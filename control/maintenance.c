@@ -91,6 +91,9 @@ static void fail(struct hb_control *control, const char *problem)
     snprintf(maintenance->problem, sizeof(maintenance->problem), "%s", problem);
     hb_log(HB_LOG_ERROR, "the command for the state %s failed: %s; it is run again in %u s: %s",
            state_name(maintenance->withdrawn), problem, RETRY_MS / 1000, command_of(control));
+    hb_events_add(control->events, HB_NEWS_MAINTENANCE, NULL, NULL,
+                  "maintenance: the command for the state %s failed: %s",
+                  state_name(maintenance->withdrawn), problem);
 }
 
 static void run_command(struct hb_control *control)
@@ -151,6 +154,9 @@ static void on_child_ended(evutil_socket_t fd, short what, void *context)
         maintenance->problem[0] = '\0';
         hb_log(HB_LOG_NOTICE, "the command for the state %s has succeeded",
                state_name(maintenance->withdrawn));
+        hb_events_add(control->events, HB_NEWS_MAINTENANCE, NULL, NULL,
+                      "maintenance: the command for the state %s has succeeded",
+                      state_name(maintenance->withdrawn));
         return;
     }
     if (WIFEXITED(status))
@@ -263,6 +269,8 @@ int hb_maintenance_set(struct hb_control *control, bool withdrawn)
     }
     maintenance->quiet_samples = 0;
     hb_log(HB_LOG_NOTICE, "maintenance: %s by an operator", state_name(withdrawn));
+    hb_events_add(control->events, HB_NEWS_MAINTENANCE, NULL, NULL, "maintenance: %s",
+                  state_name(withdrawn));
     begin_command(control);
     return 0;
 }

@@ -99,6 +99,7 @@ struct hb_model_pool {
     struct hb_table_options options;
     uint32_t bounded_load; /* how far above its part a backend may go, in 1/1024; 0: no bound */
     enum hb_forwarding forwarding;
+    struct hb_nat_config nat;
     struct hb_forwarding_options encap;
     struct hb_health_config health; /* its port found: 0 only when nothing says which */
     struct hb_failure_config failure;
@@ -158,6 +159,13 @@ struct hb_model {
     uint32_t settle_after_ms; /* 0: as the dataplane says */
     struct hb_maintenance_config maintenance;
     uint64_t now_ms, now_unix_ms; /* of the next reconcile; set by the owner */
+
+    /* For NAT (control_nat.c): the route to `client` leads to clients; IPv4, IPv6. */
+    struct hb_address client[2];
+    struct hb_next_hop to_clients[2];
+    struct hb_address own[HB_NAT_OWN_MAX]; /* addresses of this machine, sorted */
+    uint32_t own_count;
+
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;
 

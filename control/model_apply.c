@@ -122,6 +122,8 @@ struct hb_health_config hb_model_health(const struct hb_config *config, uint32_t
 {
     struct hb_health_config health = config->pools[pool].health;
 
+    if (health.port == 0 && hb_health_type_has_port(health.type))
+        health.port = config->pools[pool].nat.port;
     for (uint32_t s = 0; s < config->services_count; s++) {
         const struct hb_service_config *service = &config->services[s];
 
@@ -148,6 +150,7 @@ static bool stage_pool(struct stage *stage, const struct hb_config *config, uint
     pool->options = from->options;
     pool->bounded_load = from->bounded_load;
     pool->forwarding = from->forwarding;
+    pool->nat = from->nat;
     pool->encap = from->encap;
     pool->health = hb_model_health(config, index);
     pool->failure = from->failure;

@@ -84,6 +84,7 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
     return before->algorithm == after->algorithm && before->table_size == after->table_size &&
            before->forwarding == after->forwarding &&
            hb_forwarding_equal(&before->encap, &after->encap) &&
+           memcmp(&before->nat, &after->nat, sizeof(before->nat)) == 0 &&
            before->bounded_load == after->bounded_load &&
            before->slow_start_ms == after->slow_start_ms &&
            before->failure.minimum == after->failure.minimum &&

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "model_internal.h"
+#include "plan_nat.h"
 #include "pool_table.h"
+#include "rewrite_nat.h"
 #include <xxhash.h>
 
 static void update_rewrite(const struct hb_model *model, const struct hb_model_pool *pool,
@@ -22,11 +24,17 @@ static void update_rewrite(const struct hb_model *model, const struct hb_model_p
         .prefix = ipv4 ? &model->tunnel_prefix : &model->tunnel_prefix6,
     };
 
-    if (hb_rewrite_make(&backend->address, &backend->hop, &wish, ports, &backend->rewrite,
-                        backend->problem, sizeof(backend->problem)))
-        return;
+    bool made;
+
+    if (hb_config_is_nat(pool->forwarding))
+        made = hb_rewrite_make_nat(&backend->address, &backend->hop, pool->forwarding, &pool->nat,
+                                   ports, &backend->rewrite, backend->problem,
+                                   sizeof(backend->problem));
+    else
+        made = hb_rewrite_make(&backend->address, &backend->hop, &wish, ports, &backend->rewrite,
+                               backend->problem, sizeof(backend->problem));
     /* What was made for another mode would reach a backend that does not expect it (BL-55). */
-    if (backend->rewrite.forwarding != pool->forwarding)
+    if (!made && backend->rewrite.forwarding != pool->forwarding)
         memset(&backend->rewrite, 0, sizeof(backend->rewrite));
 }
 
@@ -300,7 +308,7 @@ static bool allocate_plan(struct hb_plan *plan, const struct hb_model *model)
            plan->quic;
 }
 
-static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
+static int fill_plan(struct hb_plan *plan, const struct hb_model *model, struct hb_port_list ports)
 {
     plan->hash_key = model->hash_key;
     hb_icmp_config_apply(&model->icmp, &plan->settings);
@@ -319,7 +327,10 @@ static void fill_plan(struct hb_plan *plan, const struct hb_model *model)
             plan_backend(plan, pool->backends[b], p);
     }
     qsort(plan->backends, plan->backends_count, sizeof(*plan->backends), compare_backend_ids);
+    if (hb_plan_nat(plan, model, ports) != 0)
+        return -ENOMEM;
     digest_plan(plan);
+    return 0;
 }
 
 int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_plan *plan,
@@ -334,11 +345,11 @@ int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_pl
         if (error != 0)
             return error;
     }
-    if (!allocate_plan(plan, model) || !plan_services(plan, model)) {
+    if (!allocate_plan(plan, model) || !plan_services(plan, model) ||
+        fill_plan(plan, model, ports) != 0) {
         hb_plan_clear(plan);
         return -ENOMEM;
     }
-    fill_plan(plan, model);
     return 0;
 }
 

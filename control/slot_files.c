@@ -14,6 +14,8 @@
 
 #include <xxhash.h>
 
+#include "whole_file.h"
+
 #define MAGIC     UINT64_C(0x31544f4c53424c42) /* "BLBSLOT1", little-endian */
 #define NAME_SIZE 20
 
@@ -111,30 +113,9 @@ static void *make_file(const struct hb_model_pool *pool, size_t *size)
     return file;
 }
 
-static int write_file(const char *path, const uint8_t *bytes, size_t size)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), error = 0;
-
-    if (fd < 0)
-        return -errno;
-    while (size > 0 && error == 0) {
-        ssize_t wrote = write(fd, bytes, size);
-
-        if (wrote < 0 && errno != EINTR)
-            error = -errno;
-        if (wrote > 0)
-            bytes += wrote, size -= (size_t)wrote;
-    }
-    /* Or the new name could stand for an empty file after a power cut. */
-    if (error == 0 && fdatasync(fd) != 0)
-        error = -errno;
-    close(fd);
-    return error;
-}
-
 int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool)
 {
-    char path[PATH_MAX], temporary[PATH_MAX], name[NAME_SIZE];
+    char path[PATH_MAX], name[NAME_SIZE];
     size_t size;
     void *file;
     int error;
@@ -142,33 +123,23 @@ int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool)
     if (pool->history.owner == NULL)
         return 0;
     file_name(pool->name, name);
-    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path) ||
-        snprintf(temporary, sizeof(temporary), "%s/%s.new", folder, name) >= (int)sizeof(temporary))
+    if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
         return -ENAMETOOLONG;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return -errno;
     file = make_file(pool, &size);
     if (file == NULL)
         return -ENOMEM;
-    error = write_file(temporary, file, size);
+    error = hb_whole_file_put(path, file, size);
     free(file);
-    if (error == 0 && rename(temporary, path) != 0)
-        error = -errno;
-    if (error != 0)
-        unlink(temporary);
     return error;
 }
 
 int hb_slot_files_sync(const char *folder)
 {
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+    int error = hb_whole_file_sync_folder(folder);
 
-    if (fd < 0)
-        return errno == ENOENT ? 0 : -errno;
-    if (fsync(fd) != 0 && errno != EINVAL)
-        error = -errno;
-    close(fd);
-    return error;
+    return error == -ENOENT ? 0 : error;
 }
 
 /* --- reading --- */

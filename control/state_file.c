@@ -2,18 +2,14 @@
 #include "state_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "log.h"
+#include "whole_file.h"
 
 #define FORMAT  "halbach-state"
 #define VERSION 1
@@ -136,62 +132,6 @@ static char *state_to_text(const struct hb_state *state)
     return NULL;
 }
 
-static int write_all(int fd, const char *text)
-{
-    size_t left = strlen(text);
-
-    while (left > 0) {
-        ssize_t wrote = write(fd, text, left);
-
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0)
-            return -errno;
-        text += wrote;
-        left -= (size_t)wrote;
-    }
-    return 0;
-}
-
-/* The rename itself must survive a power cut too. */
-static int sync_folder(const char *path)
-{
-    char copy[PATH_MAX];
-    int fd, error = 0;
-
-    snprintf(copy, sizeof(copy), "%s", path);
-    fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    if (fsync(fd) != 0 && errno != EINVAL)
-        error = -errno;
-    close(fd);
-    return error;
-}
-
-static int replace_file(const char *path, const char *text)
-{
-    char temporary[PATH_MAX];
-    int fd, error;
-
-    if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-        return -ENAMETOOLONG;
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -errno;
-    error = write_all(fd, text);
-    if (error == 0 && fsync(fd) != 0)
-        error = -errno;
-    close(fd);
-    if (error == 0 && rename(temporary, path) != 0)
-        error = -errno;
-    if (error != 0) {
-        unlink(temporary);
-        return error;
-    }
-    return sync_folder(path);
-}
-
 int hb_state_save(const char *path, const struct hb_state *state)
 {
     char *text = state_to_text(state);
@@ -199,7 +139,7 @@ int hb_state_save(const char *path, const struct hb_state *state)
 
     if (text == NULL)
         return -ENOMEM;
-    error = replace_file(path, text);
+    error = hb_whole_file_replace(path, text, strlen(text));
     free(text);
     return error;
 }
@@ -387,23 +327,6 @@ static const char *read_state(const json_t *root, struct hb_state *state)
     return NULL;
 }
 
-static void set_aside(const char *path, const char *why)
-{
-    char bad[PATH_MAX];
-
-    snprintf(bad, sizeof(bad), "%s.bad", path);
-    if (rename(path, bad) == 0)
-        hb_log(HB_LOG_WARNING,
-               "%s: %s; it was moved to %s and control starts without it (drains, weights and "
-               "maintenance are forgotten)",
-               path, why, bad);
-    else
-        hb_log(HB_LOG_WARNING,
-               "%s: %s, and it could not be moved to %s: %s; control starts "
-               "without it",
-               path, why, bad, strerror(errno));
-}
-
 int hb_state_load(const char *path, struct hb_state *state)
 {
     json_error_t error;
@@ -431,7 +354,8 @@ int hb_state_load(const char *path, struct hb_state *state)
     if (wrong == NULL)
         return 0;
     hb_state_clear(state);
-    set_aside(path, wrong);
+    hb_whole_file_set_aside(
+        path, wrong, "control starts without it (drains, weights and maintenance are forgotten)");
     return -EBADMSG;
 }
 

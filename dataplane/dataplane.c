@@ -20,6 +20,7 @@
 #include <rte_rcu_qsbr.h>
 
 #include "log.h"
+#include "nat_handover.h"
 #include "notify.h"
 
 #define HOUSEKEEPING_MS 1000
@@ -173,10 +174,17 @@ static void free_workers(struct hb_dataplane *d)
         hb_worker_destroy(d->worker[i]);
         d->worker[i] = NULL;
     }
+    hb_handover_destroy(d->handover);
+    d->handover = NULL;
 }
 
 static int make_workers(struct hb_dataplane *d, char *problem)
 {
+    bool needed;
+
+    d->handover = hb_handover_create(d->workers_count, &needed);
+    if (needed && d->handover == NULL)
+        return fail_memory(problem, "the rings between workers");
     for (uint32_t i = 0; i < d->workers_count; i++) {
         struct hb_worker_config config = {
             .index = i,
@@ -184,6 +192,8 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .numa_node = d->worker_node[i],
             .ports_count = d->ports.count,
             .flows_max = d->options.flows / d->workers_count,
+            .sessions_max = d->options.nat_sessions / d->workers_count,
+            .handover = d->handover,
             .flows6_max = d->options.flows6 / d->workers_count,
             .idle_sleep_us = d->options.idle_sleep_us,
             .timeouts = d->options.timeouts,

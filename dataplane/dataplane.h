@@ -35,6 +35,7 @@ struct hb_dataplane {
     struct hb_counters counters;
     struct hb_generation_head head;
     struct hb_adopted *adopted;
+    struct hb_handover *handover; /* NULL with one worker */
     struct hb_worker *worker[HB_WORKERS_MAX];
     struct hb_api_handlers handlers;
     struct hb_api_server *server;

@@ -4,6 +4,7 @@
  * too long for the backend's link.
  */
 #include "encap.h"
+#include "encap_nat.h"
 
 #define MAY_CUT (HB_REWRITE_FRAGMENT_OUTER | HB_REWRITE_FRAGMENT_INNER)
 
@@ -20,6 +21,10 @@ uint8_t hb_encap_by_mode(struct hb_batch *batch, struct hb_packet *packet)
         return hb_encap_l2(packet);
     case HB_FORWARDING_L3DSR:
         return hb_encap_l3dsr(packet);
+    case HB_FORWARDING_NAT:
+    case HB_FORWARDING_FULL_NAT:
+        hb_encap_nat(batch, packet); /* drops by itself */
+        return HB_NO_FAULT;
     default: /* no generation with another mode is adopted (rewrite_check) */
         return HB_DROP_NO_BACKEND;
     }

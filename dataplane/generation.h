@@ -26,6 +26,7 @@ struct hb_service_map;   /* service_map.h */
 struct hb_service_extra; /* service_extras.h */
 struct hb_quic_config;   /* quic_lb.h */
 struct hb_quic_servers;  /* quic_servers.h */
+struct hb_nat;           /* nat_map.h */
 
 /* The lookup table of a pool as the packet path needs it. slots == 0: no usable backend. */
 struct hb_pool {
@@ -108,6 +109,7 @@ struct hb_generation {
     uint64_t number;
     struct hb_settings settings;
     const struct hb_pool_bound *bounds; /* by pool; NULL when no pool bounds its load */
+    const struct hb_nat *nat;           /* nat_map.h; NULL when no backend is reached by NAT */
     const uint16_t *mss_max; /* by service, 0: any; NULL when no service lowers the MSS */
 
     uint8_t features;                     /* of all services: HB_HAS_... */

@@ -15,6 +15,7 @@
 #include <rte_common.h>
 #include <rte_rcu_qsbr.h>
 
+#include "generation_answers.h"
 #include "halbach/counters.h"
 #include "log.h"
 
@@ -127,12 +128,17 @@ static int compare_vips(const void *a, const void *b)
     return memcmp(a, b, sizeof(struct hb_vip));
 }
 
-/* The distinct VIPs of a checked blob. The caller frees them; NULL when memory is short. */
+/* The distinct VIPs of a checked blob, and the source addresses of full NAT, to which answers come.
+ * The caller frees them; NULL when memory is short. */
 static struct hb_vip *list_vips(const struct hb_generation_header *header, uint32_t *count)
 {
     const struct hb_service_record *services =
         (const void *)((const uint8_t *)header + header->services.offset);
-    struct hb_vip *vips = calloc((size_t)header->services.count + 1, sizeof(*vips));
+    const struct hb_source_record *sources =
+        (const void *)((const uint8_t *)header + header->sources.offset);
+    uint32_t total = header->services.count;
+    struct hb_vip *vips =
+        calloc((size_t)header->services.count + header->sources.count + 1, sizeof(*vips));
 
     *count = 0;
     if (vips == NULL)
@@ -142,8 +148,14 @@ static struct hb_vip *list_vips(const struct hb_generation_header *header, uint3
         vips[i].length = services[i].prefix_length;
         memcpy(vips[i].bytes, services[i].address, sizeof(vips[i].bytes));
     }
-    qsort(vips, header->services.count, sizeof(*vips), compare_vips);
-    for (uint32_t i = 0; i < header->services.count; i++)
+    for (uint32_t i = 0; i < header->sources.count; i++) {
+        if (sources[i].own)
+            continue;
+        vips[total].family = sources[i].family;
+        memcpy(vips[total++].bytes, sources[i].address, sizeof(vips[0].bytes));
+    }
+    qsort(vips, total, sizeof(*vips), compare_vips);
+    for (uint32_t i = 0; i < total; i++)
         if (*count == 0 || compare_vips(&vips[*count - 1], &vips[i]) != 0)
             vips[(*count)++] = vips[i];
     return vips;
@@ -214,6 +226,7 @@ static enum hb_reject adopt_blob(struct hb_adopted *adopted, const void *blob,
 {
     const struct hb_generation_header *header = blob;
     struct hb_built_generation *built = NULL, **retired;
+    struct hb_steer_nat_set answers;
     struct hb_vip *vips = NULL;
     uint32_t vips_count;
     int error;
@@ -239,22 +252,31 @@ static enum hb_reject adopt_blob(struct hb_adopted *adopted, const void *blob,
         return refuse_memory(fault, "no memory for the generation and its tables; reserve more "
                                     "hugepages, or give EAL more memory (-m)");
     }
+    if (!hb_answers_list(built, &answers)) {
+        free(vips);
+        hb_generation_free(built, adopted->store, adopted->memory);
+        return refuse_memory(fault, "no memory for the list of NAT answers");
+    }
     error = hb_ports_steer_add(adopted->ports, vips, vips_count);
+    if (error == 0)
+        error = hb_ports_steer_add_answers(adopted->ports, &answers);
     if (error != 0) {
         hb_generation_free(built, adopted->store, adopted->memory);
         refuse_memory(fault, "");
         snprintf(fault->text, sizeof(fault->text),
-                 "the steering program does not take the %u VIPs: %s", vips_count,
-                 strerror(-error));
+                 "the steering program does not take the %u VIPs or the %u answers of NAT: %s",
+                 vips_count, answers.answers_count, strerror(-error));
     } else {
         swap_in(adopted, built, reply, start);
     }
     /* After a failed add some new VIPs may be in the program; their packets come to the workers,
      * who drop them by name. */
-    if (error == 0 && hb_ports_steer_keep_only(adopted->ports, vips, vips_count) != 0)
+    if (error == 0 && (hb_ports_steer_keep_only(adopted->ports, vips, vips_count) != 0 ||
+                       hb_ports_steer_keep_only_answers(adopted->ports, &answers) != 0))
         hb_log_error("VIPs that are gone could not be removed from the steering program");
     if (error == 0 && hb_ports_steer_limit(adopted->ports, header->settings.punt_rate) != 0)
         hb_log_error("the steering program does not take the limit of the way to the kernel");
+    hb_answers_free(&answers);
     free(vips);
     return fault->reason;
 }

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nat_map.h"
 #include "service_extras.h"
 #include "service_map.h"
 
 /* Where the parts of a generation stand in its one block of memory. */
 struct layout {
-    size_t services, pools, past, backends, map, bounds, members, extras, mss_max, bytes;
+    size_t services, pools, past, backends, map, bounds, members, extras, mss_max, nat, bytes;
     uint32_t ids; /* largest backend id + 1 */
 };
 
@@ -67,9 +68,11 @@ static struct hb_service_sections sections_of(const struct hb_generation_header 
     };
 }
 
-static struct layout lay_out(const struct hb_generation_header *header)
+static struct layout lay_out(const struct hb_generation_header *header, uint32_t workers)
 {
     struct hb_service_sections sections = sections_of(header, 1);
+    struct hb_nat_input nat = hb_nat_input_of(header, workers);
+    size_t nat_bytes = hb_nat_bytes(&nat);
     const struct hb_backend_record *backends = records_of(header, &header->backends);
     struct layout layout = {.bytes = sizeof(struct hb_generation), .ids = 1};
 
@@ -86,6 +89,8 @@ static struct layout lay_out(const struct hb_generation_header *header)
         layout.bounds = place(&layout.bytes, header->pools.count * sizeof(struct hb_pool_bound));
         layout.members = place(&layout.bytes, header->backends.count * sizeof(uint16_t));
     }
+    if (nat_bytes != 0)
+        layout.nat = place(&layout.bytes, nat_bytes);
     if (lowers_an_mss(header))
         layout.mss_max = place(&layout.bytes, header->services.count * sizeof(uint16_t));
     return layout;
@@ -162,7 +167,7 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
     const struct hb_pool_record *pool_records = records_of(header, &header->pools);
     const struct hb_backend_record *backend_records = records_of(header, &header->backends);
     struct hb_service_sections sections = sections_of(header, memory->workers);
-    struct layout layout = lay_out(header);
+    struct layout layout = lay_out(header, memory->workers);
     uint8_t *block = memory->allocate(memory->context, layout.bytes, node);
     struct hb_generation *generation = (void *)block;
     struct hb_service *services;
@@ -228,6 +233,12 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
 
         fill_bounds(bounds, (void *)(block + layout.members), header, tables, backends);
         generation->bounds = bounds;
+    }
+    if (layout.nat != 0) {
+        struct hb_nat_input input = hb_nat_input_of(header, memory->workers);
+        struct hb_nat_conflict conflict; /* the check has found none */
+
+        generation->nat = hb_nat_build(block + layout.nat, &input, &conflict);
     }
     return generation;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * generation_check_internal.h: what the files of the check share: generation_check.c (header,
- * sections, pools, backends), generation_check_services.c (services and what belongs to them) and
+ * sections, pools, backends), generation_check_services.c (services and what belongs to them),
+ * generation_check_nat.c (what NAT needs) and
  * generation_check_tables.c (tables and their slots).
  */
 #ifndef HB_DATAPLANE_GENERATION_CHECK_INTERNAL_H
@@ -74,6 +75,9 @@ static inline bool is_inside(const struct hb_check *c, uint64_t offset, uint64_t
            bytes <= c->size - offset;
 }
 
+/* Sources of full NAT, and whether answers can be told apart, in generation_check_nat.c. */
+enum hb_reject hb_check_sources(struct hb_check *c);
+enum hb_reject hb_check_nat(struct hb_check *c);
 /* In generation_check_services.c. */
 enum hb_reject hb_check_services(struct hb_check *c);
 enum hb_reject hb_check_service_duplicates(struct hb_check *c);

@@ -42,9 +42,6 @@ enum hb_reject hb_check_table_indexes(struct hb_check *c)
             return REFUSE_POOL(c, HB_REJECT_TABLE_INDEX, i, flags,
                                "flags %#x or reserved bytes are set, this dataplane knows %#x",
                                pool->flags, HB_POOL_CLOSED);
-        if (pool->sources_first != 0 || pool->sources_count != 0)
-            return REFUSE_POOL(c, HB_REJECT_SOURCE, i, sources_count, "%u sources, must be 0",
-                               pool->sources_count);
     }
     return HB_REJECT_NONE;
 }

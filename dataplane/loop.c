@@ -9,6 +9,9 @@
 #include <rte_ethdev.h>
 #include <rte_rcu_qsbr.h>
 
+#include "full_nat.h"
+#include "nat_handover.h"
+#include "nat_map.h"
 #include "pipeline.h"
 #include "stages.h"
 #include "worker_state.h"
@@ -78,6 +81,19 @@ static void age_flows(struct hb_worker *worker)
     worker->counters->flows = hb_flow_table_used(worker->flows);
 }
 
+/* Answers of full NAT that other workers received. When there is no full NAT any more, what is left
+ * in the rings is taken now and then. */
+static bool take_handed(struct hb_worker *worker)
+{
+    const struct hb_generation *generation = load_generation(worker);
+    bool full = generation != NULL && generation->nat != NULL && generation->nat->full;
+
+    if (!full && (worker->counters->loops & 1023) != 0)
+        return false;
+    worker->punt_port = HB_NO_PORT; /* nothing of it is the kernel's */
+    return hb_handover_take(worker, generation);
+}
+
 /* As if the time of all entries were over: the gauges stay exact. */
 static void flush_flows(struct hb_worker *worker)
 {
@@ -88,6 +104,7 @@ static void flush_flows(struct hb_worker *worker)
 
 bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
 {
+    uint32_t elapsed_ms = now_ms - worker->now_ms;
     bool busy = false;
 
     worker->now_ms = now_ms;
@@ -95,7 +112,11 @@ bool hb_loop_turn(struct hb_worker *worker, uint32_t now_ms)
         flush_flows(worker);
     for (uint32_t i = 0; i < worker->config.ports_count; i++)
         busy |= poll_port(worker, i);
+    if (unlikely(worker->config.handover != NULL))
+        busy |= take_handed(worker);
     age_flows(worker);
+    if (worker->sessions != NULL)
+        hb_full_nat_age(worker, elapsed_ms);
     if (unlikely(worker->counters->held_packets != 0))
         hb_fragments_age(worker);
     worker->counters->loops++;

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FLOWS_MIN     1024
-#define FLOWS_MAX     (UINT64_C(1) << 32)
-#define MBUFS_MAX     (UINT64_C(64) << 20)
-#define MBUF_SIZE_MIN 128
-#define MBUF_SIZE_MAX 16384
+#define FLOWS_MIN        1024
+#define FLOWS_MAX        (UINT64_C(1) << 32)
+#define NAT_SESSIONS_MAX (UINT64_C(1) << 28)
+#define MBUFS_MAX        (UINT64_C(64) << 20)
+#define MBUF_SIZE_MIN    128
+#define MBUF_SIZE_MAX    16384
 
 static __attribute__((format(printf, 2, 3))) int complain(char *problem, const char *format, ...)
 {
@@ -153,6 +154,16 @@ static int set_mbuf_size(struct hb_options *options, const char *value, char *pr
     return 0;
 }
 
+static int set_nat_sessions(struct hb_options *options, const char *value, char *problem)
+{
+    uint64_t sessions = 0;
+    int error = read_count("--nat-sessions", value, 0, NAT_SESSIONS_MAX, &sessions, problem);
+
+    if (error == 0)
+        options->nat_sessions = (uint32_t)sessions;
+    return error;
+}
+
 static int set_idle_sleep(struct hb_options *options, const char *value, char *problem)
 {
     const char *end;
@@ -251,6 +262,9 @@ static const struct row {
     {"--flows", "N", set_flows,
      "entries of the flow caches of all workers together;\n"
      "K and M are allowed (default 1M)"},
+    {"--nat-sessions", "N", set_nat_sessions,
+     "connections of full NAT of all workers together;\n"
+     "0: none are possible (default 64K)"},
     {"--flows6", "N", set_flows6, "of them IPv6 at most (default an eighth)"},
     {"--mbufs", "N", set_mbufs,
      "packet buffers on each NUMA node that has workers, if\n"
@@ -333,6 +347,7 @@ int hb_options_parse(int count, char **arguments, struct hb_options *options, ch
     *options = (struct hb_options){
         .socket = HB_DATAPLANE_SOCKET,
         .flows = 1024 * 1024,
+        .nat_sessions = 64 * 1024,
         .timeouts = {.tcp_syn_ms = 3000,
                      .tcp_established_ms = 3600000,
                      .tcp_fin_ms = 10000,

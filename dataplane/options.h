@@ -28,6 +28,7 @@ struct hb_options {
     const char *kernel_interface[HB_PORTS_MAX]; /* by port id; NULL: what the driver says */
     const char *punt[HB_PORTS_MAX];             /* by port id: name of its TAP; NULL: none */
     uint64_t flows;                             /* of all workers together */
+    uint32_t nat_sessions;                      /* the same; 0: full NAT is not possible */
     uint64_t flows6;                            /* of which IPv6 at most; 0: an eighth */
     uint32_t mbufs;                             /* buffers of a NUMA node at least; 0: as needed */
     uint32_t mbuf_size;                         /* bytes of a frame in one; 0: by the MTU */

@@ -42,6 +42,26 @@ static void refuse_all(struct hb_batch *batch)
         hb_punt(batch, packet, HB_DROP_NO_GENERATION);
 }
 
+/* Shows one packet of the burst to the sketch of top talkers. */
+static void sample_talker(struct hb_batch *batch)
+{
+    struct hb_talkers *talkers = &batch->worker->talkers;
+    const struct hb_packet *packet;
+    uint16_t service;
+
+    if (batch->count == 0)
+        return;
+    packet = &batch->packet[hb_talkers_choose(talkers, batch->count)];
+    service = (uint16_t)batch->generation->services[packet->service].id;
+    if (hb_flow_is_ipv6(&packet->flow))
+        hb_talkers_add(talkers, HB_FAMILY_IPV6, packet->flow.addresses, service,
+                       packet->inner_length);
+    else
+        hb_talkers_add(talkers, HB_FAMILY_IPV4, &packet->flow.source, service,
+                       packet->inner_length);
+    batch->worker->counters->sampled++;
+}
+
 /* What only some services have. */
 static void run_extras(struct hb_batch *batch)
 {
@@ -69,11 +89,17 @@ static void run(struct hb_batch *batch)
     hb_stage_service(batch);
 
     /* 4. What is not a plain packet of a flow. ICMP: answer it, or find the backend it is for.
-     * Fragments: put the ports of their datagram on them, so that they go on like the others. */
+     * Fragments: put the ports of their datagram on them, so that they go on like the others.
+     * Answers of NAT backends: translate and send them. */
     if (unlikely(batch->aside_count != 0)) {
         hb_stage_icmp(batch);
         hb_stage_fragment(batch);
+        if (batch->generation->nat != NULL)
+            hb_stage_return(batch);
     }
+
+    /* What is left is for a service: note who sends much. */
+    sample_talker(batch);
 
     /* 5. Sources that a service does not want; connection ids of QUIC that name a backend. */
     if (batch->count != 0 && unlikely(batch->generation->features != 0))

@@ -400,6 +400,32 @@ int hb_ports_steer_limit(struct hb_ports *ports, uint32_t rate)
     return first;
 }
 
+int hb_ports_steer_add_answers(struct hb_ports *ports, const struct hb_steer_nat_set *set)
+{
+    int first = 0;
+
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (ports->port[i].steer != NULL) {
+            int error = hb_steer_add_answers(ports->port[i].steer, set);
+
+            first = first != 0 ? first : error;
+        }
+    return first;
+}
+
+int hb_ports_steer_keep_only_answers(struct hb_ports *ports, const struct hb_steer_nat_set *set)
+{
+    int first = 0;
+
+    for (uint32_t i = 0; i < ports->count; i++)
+        if (ports->port[i].steer != NULL) {
+            int error = hb_steer_keep_only_answers(ports->port[i].steer, set);
+
+            first = first != 0 ? first : error;
+        }
+    return first;
+}
+
 void hb_ports_steer_count(const struct hb_ports *ports, struct hb_counters_header *region)
 {
     uint64_t sum[HB_STEER_COUNT] = {0}, counters[HB_STEER_COUNT];

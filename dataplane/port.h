@@ -73,6 +73,10 @@ void hb_ports_watch_links(struct hb_ports *ports);
 /* For the hello. Asks kernel and driver whether the link is up. */
 void hb_port_describe(const struct hb_port *port, struct hb_port_info *info);
 
+/* The answers of NAT backends in all steering programs; as the two below. */
+int hb_ports_steer_add_answers(struct hb_ports *ports, const struct hb_steer_nat_set *set);
+int hb_ports_steer_keep_only_answers(struct hb_ports *ports, const struct hb_steer_nat_set *set);
+
 /* The VIPs of all steering programs: adds those that are missing, removes all others. Return 0 or
  * the first error; every program is tried. */
 int hb_ports_steer_add(struct hb_ports *ports, const struct hb_vip *vips, uint32_t count);

@@ -111,8 +111,11 @@ bool hb_rewrite_check(const struct hb_backend_record *backend, char *text, size_
     case HB_FORWARDING_L2:
     case HB_FORWARDING_L3DSR:
         return hb_rewrite_check_direct(backend, &problem);
+    case HB_FORWARDING_NAT:
+    case HB_FORWARDING_FULL_NAT:
+        return hb_rewrite_check_nat(backend, text, size);
     default:
         return hb_rewrite_fail(&problem, "forwarding %u, this dataplane knows 1 to %u",
-                               rewrite->forwarding, HB_FORWARDING_L3DSR);
+                               rewrite->forwarding, HB_FORWARDINGS - 1);
     }
 }

@@ -16,4 +16,9 @@
 /* Looks at backend->rewrite, whose size is not 0. Returns false with what is wrong in `problem`. */
 bool hb_rewrite_check(const struct hb_backend_record *backend, char *problem, size_t problem_size);
 
+/* The same for forwarding by NAT and full NAT: an Ethernet header, and the backend's address behind
+ * it. Called by the above. */
+bool hb_rewrite_check_nat(const struct hb_backend_record *backend, char *problem,
+                          size_t problem_size);
+
 #endif

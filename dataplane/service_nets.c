@@ -238,12 +238,12 @@ struct hb_service_nets *hb_service_nets_build(void *memory, const struct hb_serv
             (void *)(uintptr_t)records);
     for (uint32_t from = 0; from < wide; from += run) {
         for (run = 1; from + run < wide; run++) {
-            const uint32_t *at = &scratch.order[from + run];
+            uint32_t before = scratch.order[from + run - 1], at = scratch.order[from + run];
 
-            if (!are_alike(&records[at[-1]], &records[at[0]]))
+            if (!are_alike(&records[before], &records[at]))
                 break;
-            if (compare_records(&at[-1], &at[0], (void *)(uintptr_t)records) == 0) {
-                *duplicate = at[-1] > at[0] ? at[-1] : at[0];
+            if (compare_records(&before, &at, (void *)(uintptr_t)records) == 0) {
+                *duplicate = before > at ? before : at;
                 return NULL;
             }
         }

@@ -3,9 +3,10 @@
  * stage_service.c: whose packet is it?
  *
  * First the address: what is not for a VIP is the kernel's (ARP was punted before; SSH, BGP, ping
- * of the host, broken or not, go here), because only the kernel may judge it. Then the verdict of
- * the parser: what is for a VIP and malformed, or of a protocol that no service has, is dropped for
- * that reason; fragments and ICMP are set aside for their stages. Then the port.
+ * of the host, broken or not, go here), because only the kernel may judge it; with NAT, answers of
+ * backends are told from it first (stage_return.c). Then the verdict of the parser: what is for a
+ * VIP and malformed, or of a protocol that no service has, is dropped for that reason; fragments
+ * and ICMP are set aside for their stages. Then the port.
  */
 #include "service_map.h"
 #include "stages.h"
@@ -24,6 +25,10 @@ static int32_t find_service(const struct hb_service_map *map, const struct hb_fl
 static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t index)
 {
     if (index == HB_SERVICE_NOT_VIP) {
+        if (batch->generation->nat != NULL && hb_is_return(batch, packet)) {
+            hb_set_aside(batch, packet, HB_SHAPE_RETURN);
+            return;
+        }
         if (packet->fault == HB_DROP_ICMP_TYPE)
             hb_note_tunnel_error(batch, packet);
         hb_punt(batch, packet, HB_DROP_NOT_VIP);

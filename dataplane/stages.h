@@ -24,6 +24,13 @@ void hb_stage_parse_with_care(struct hb_batch *batch);
 /* Whose packet is it? Ours: `service`. The kernel's: punt. Ours but unfit to forward: drop. */
 void hb_stage_service(struct hb_batch *batch);
 
+/* Whether a packet that is not for a VIP is an answer of a NAT backend; `service` and `backend_id`
+ * are set then, as far as they are known. For generations with `nat`. (stage_return) */
+bool hb_is_return(const struct hb_batch *batch, struct hb_packet *packet);
+
+/* Translates the answers that stage_service set aside and sends them to the clients. */
+void hb_stage_return(struct hb_batch *batch);
+
 /* Works on the ICMP messages that stage_service set aside: answers echoes, and finds the backends
  * that errors about their packets must reach (HB_SHAPE_DECIDED). */
 void hb_stage_icmp(struct hb_batch *batch);
@@ -64,6 +71,10 @@ void hb_stage_output(struct hb_batch *batch);
 /* Follows a flow's entry: true when it decides for this packet (whose backend is then set and the
  * entry refreshed), false when the packet must be selected anew. (stage_flow) */
 bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry);
+
+/* A server has ended a flow, by FIN or RST (`event`): moves its entry on, if there is one here.
+ * (stage_return) */
+void hb_flow_note_answer(struct hb_batch *batch, const struct hb_flow_key *flow, uint8_t event);
 
 /* The state of a flow after a packet; HB_FLOW_FREE when a flow in `state` (HB_FLOW_FREE: not known)
  * may not be made or go on by it. (stage_flow) */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <rte_malloc.h>
+#include <rte_random.h>
 
 #include "flow_bucket.h"
 #include "stages.h"
@@ -20,7 +21,10 @@ static void open_counters(struct hb_worker *worker)
     worker->services = (void *)(uintptr_t)hb_counters_services(region, index);
     worker->backends = (void *)(uintptr_t)hb_counters_backends(region, index);
     worker->counters->lcore = worker->config.lcore;
+    hb_talkers_init(&worker->talkers, (void *)(uintptr_t)hb_counters_talkers(region, index),
+                    region->talkers_max, rte_rand());
     worker->counters->flows_max = hb_flow_table_capacity(worker->flows);
+    worker->counters->nat_sessions_max = worker->config.sessions_max;
 }
 
 /* Zeroed memory on the node, or anywhere when the node has none (as without hugepages). */
@@ -29,6 +33,15 @@ static void *allocate(const char *what, size_t size, uint32_t node)
     void *memory = rte_zmalloc_socket(what, size, 64, (int)node);
 
     return memory != NULL ? memory : rte_zmalloc_socket(what, size, 64, SOCKET_ID_ANY);
+}
+
+static struct hb_nat_sessions *make_sessions(void *memory, const struct hb_worker_config *config)
+{
+    struct hb_hash_key seed;
+
+    for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
+        seed.word[i] = rte_rand();
+    return hb_nat_sessions_init(memory, config->sessions_max, &config->timeouts, &seed);
 }
 
 static const struct hb_variant *best_variant(void)
@@ -43,7 +56,8 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
                                    uint32_t error_size)
 {
     struct hb_worker *worker;
-    void *flows = NULL, *loads = NULL, *fragments = NULL;
+    void *flows = NULL, *loads = NULL, *fragments = NULL, *sessions = NULL;
+    size_t sessions_bytes = hb_nat_sessions_bytes(config->sessions_max);
 
     if (config->flows_max == 0 || config->flows_max > HB_FLOW_TABLE_MAX ||
         config->flows6_max > config->flows_max) {
@@ -61,13 +75,18 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
         loads = allocate("hb_loads", sizeof(struct hb_loads), config->numa_node);
     if (loads != NULL)
         fragments = allocate("hb_fragments", hb_fragment_table_bytes(), config->numa_node);
-    if (fragments == NULL) {
-        snprintf(error, error_size,
-                 "worker %u: no memory for its flow cache of %" PRIu64 " entries (%zu MB on NUMA "
-                 "node %u); reserve more hugepages, give EAL more memory (-m) or lower --flows",
-                 config->index, config->flows_max,
-                 hb_flow_table_bytes(config->flows_max, config->flows6_max) >> 20,
-                 config->numa_node);
+    if (fragments != NULL && config->sessions_max > 0)
+        sessions = allocate("hb_sessions", sessions_bytes, config->numa_node);
+    if (fragments == NULL || (config->sessions_max > 0 && sessions == NULL)) {
+        snprintf(
+            error, error_size,
+            "worker %u: no memory for its flow cache of %" PRIu64 " entries and %u NAT sessions "
+            "(%zu MB on NUMA node %u); reserve more hugepages, give EAL more memory (-m) or "
+            "lower --flows or --nat-sessions",
+            config->index, config->flows_max, config->sessions_max,
+            (hb_flow_table_bytes(config->flows_max, config->flows6_max) + sessions_bytes) >> 20,
+            config->numa_node);
+        rte_free(fragments);
         rte_free(loads);
         rte_free(flows);
         rte_free(worker);
@@ -77,6 +96,8 @@ struct hb_worker *hb_worker_create(const struct hb_worker_config *config, char *
     worker->flows =
         hb_flow_table_init(flows, config->flows_max, config->flows6_max, &config->timeouts);
     worker->loads = loads;
+    if (sessions != NULL)
+        worker->sessions = make_sessions(sessions, config);
     worker->fragments = hb_fragment_table_init(fragments);
     worker->punt_port = HB_NO_PORT;
     worker->run = best_variant()->run;
@@ -115,6 +136,7 @@ void hb_worker_destroy(struct hb_worker *worker)
         hb_drop_mbuf(worker, mbuf, HB_DROP_FRAGMENT_NO_FIRST);
     worker->counters->held_packets = 0;
     rte_free(worker->fragments);
+    rte_free(worker->sessions);
     rte_free(worker->loads);
     rte_free(worker->flows);
     rte_free(worker);

@@ -16,6 +16,7 @@
 #include "halbach/flow_key.h"
 #include "halbach/types.h"
 
+struct hb_handover;
 struct hb_worker; /* worker_state.h holds its fields, for the stages and the tests */
 struct rte_rcu_qsbr;
 
@@ -47,12 +48,14 @@ struct hb_worker_config {
     uint32_t ports_count;
     struct hb_kernel_way {
         bool there;
-        uint16_t port;           /* the TAP */
-    } kernel[HB_PORTS_MAX];      /* of each of `ports`: the way to the kernel, if it has one */
-    uint64_t flows_max;          /* flows that its cache holds */
-    uint64_t flows6_max;         /* of which IPv6 at most; 0: an eighth */
-    uint32_t udp_checksum_ports; /* bit mask by port id: those that compute UDP checksums */
-    uint32_t idle_sleep_us;      /* sleep so long after many idle polls in a row; 0: never */
+        uint16_t port;      /* the TAP */
+    } kernel[HB_PORTS_MAX]; /* of each of `ports`: the way to the kernel, if it has one */
+    uint64_t flows_max;     /* flows that its cache holds */
+    uint64_t flows6_max;    /* of which IPv6 at most; 0: an eighth */
+    uint32_t sessions_max;  /* of full NAT; 0: none is possible */
+    const struct hb_handover *handover; /* nat_handover.h; NULL: this is the only worker */
+    uint32_t udp_checksum_ports;        /* bit mask by port id: those that compute UDP checksums */
+    uint32_t idle_sleep_us;             /* sleep so long after many idle polls in a row; 0: never */
     struct hb_flow_timeouts timeouts;
     struct hb_counters_header *region; /* counters; it writes its own block only */
     const struct hb_generation_head *head;

@@ -19,6 +19,8 @@
 #include "flow_table.h"
 #include "fragment_table.h"
 #include "generation.h"
+#include "nat_session.h"
+#include "talkers.h"
 #include "token_bucket.h"
 #include "variant.h"
 #include "worker.h"
@@ -49,6 +51,7 @@ struct hb_worker {
     struct hb_backend_counters *backends; /* by backend id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
+    struct hb_nat_sessions *sessions;     /* the same; NULL: none are possible */
     struct hb_fragment_table *fragments;  /* the same */
     hb_pipeline *run;                     /* hb_pipeline_run of the best variant there is */
 
@@ -67,6 +70,7 @@ struct hb_worker {
     uint16_t ipv4_id;                    /* of the next outer IPv4 header that needs one */
     uint32_t ipv6_fragment_id;           /* of the next outer IPv6 packet that is cut */
     struct hb_loads *bounded;            /* NULL until a pool bounds its load */
+    struct hb_talkers talkers;           /* its entries are in the region */
     uint16_t rx_port;                    /* of the burst in hand */
     uint16_t answers_count;              /* packets of its own that wait for the end of the burst */
     uint16_t released;                   /* fragments that were held and can go on */

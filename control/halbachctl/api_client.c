@@ -16,22 +16,25 @@
 #define BODY_TIMEOUT_MS 60000L /* a plan builds the tables of all pools that change */
 #define BODY_MAX        (64u << 20)
 
-static size_t take_body(char *data, size_t unit, size_t count, void *context)
+bool hb_answer_append(struct hb_answer *answer, const char *data, size_t size)
 {
-    struct hb_answer *answer = context;
-    size_t size = unit * count;
     char *body;
 
     if (answer->size + size > BODY_MAX)
-        return 0;
+        return false;
     body = realloc(answer->body, answer->size + size + 1);
     if (!body)
-        return 0;
+        return false;
     memcpy(body + answer->size, data, size);
     answer->body = body;
     answer->size += size;
     body[answer->size] = '\0';
-    return size;
+    return true;
+}
+
+static size_t take_body(char *data, size_t unit, size_t count, void *context)
+{
+    return hb_answer_append(context, data, unit * count) ? unit * count : 0;
 }
 
 /* Why there is nothing at the socket, as an errno; libcurl's own texts do not tell. */
@@ -101,25 +104,34 @@ static struct curl_slist *add_body(CURL *curl, const struct question *question)
     return more ? more : headers;
 }
 
-static CURLcode perform(const struct question *question, char *detail, struct hb_answer *answer)
+CURL *hb_api_open(const char *socket_path, const char *path, char *detail)
 {
-    struct curl_slist *headers = NULL;
     CURL *curl = curl_easy_init();
     char url[2048];
-    CURLcode code;
 
     if (!curl)
-        return CURLE_OUT_OF_MEMORY;
-    snprintf(url, sizeof(url), "http://halbach%s", question->path);
-    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, question->socket_path);
+        return NULL;
+    snprintf(url, sizeof(url), "http://halbach%s", path);
+    curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* http_proxy means other hosts than this one */
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, TIMEOUT_MS);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "halbachctl/" HB_VERSION);
+    return curl;
+}
+
+static CURLcode perform(const struct question *question, char *detail, struct hb_answer *answer)
+{
+    struct curl_slist *headers = NULL;
+    CURL *curl = hb_api_open(question->socket_path, question->path, detail);
+    CURLcode code;
+
+    if (!curl)
+        return CURLE_OUT_OF_MEMORY;
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "halbachctl/" HB_VERSION);
     if (question->body)
         headers = add_body(curl, question);
     else if (question->post)
@@ -131,16 +143,13 @@ static CURLcode perform(const struct question *question, char *detail, struct hb
     return code;
 }
 
-static int request(const struct question *question, struct hb_answer *answer)
+static int judge(const struct question *question, CURLcode code, const char *detail,
+                 struct hb_answer *answer)
 {
-    char detail[CURL_ERROR_SIZE] = "";
     char why[512];
-    CURLcode code;
 
-    memset(answer, 0, sizeof(*answer));
-    code = perform(question, detail, answer);
     if (code != CURLE_OK) {
-        explain_failure(question, code, *detail ? detail : curl_easy_strerror(code), answer);
+        explain_failure(question, code, detail, answer);
         return -1;
     }
     answer->json = hb_json_parse(answer->body ? answer->body : "", answer->size, why, sizeof(why));
@@ -162,6 +171,24 @@ static int request(const struct question *question, struct hb_answer *answer)
         return -1;
     }
     return 0;
+}
+
+int hb_api_judge(const char *socket_path, const char *path, CURLcode code, const char *detail,
+                 struct hb_answer *answer)
+{
+    const struct question question = {.socket_path = socket_path, .path = path};
+
+    return judge(&question, code, detail, answer);
+}
+
+static int request(const struct question *question, struct hb_answer *answer)
+{
+    char detail[CURL_ERROR_SIZE] = "";
+    CURLcode code;
+
+    memset(answer, 0, sizeof(*answer));
+    code = perform(question, detail, answer);
+    return judge(question, code, *detail ? detail : curl_easy_strerror(code), answer);
 }
 
 int hb_api_request(const char *socket_path, bool post, const char *path, struct hb_answer *answer)

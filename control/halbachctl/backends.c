@@ -9,12 +9,19 @@
 #include "json.h"
 
 static const struct hb_column share_columns[] = {
-    {"BACKEND", false, 10}, {"POOL", false, 10}, {"ADDRESS", false, 0}, {"STATE", false, 0},
-    {"SINCE", true, 0},     {"WEIGHT", true, 0}, {"SHARE", true, 0},    {"FLOWS", true, 0},
+    {"BACKEND", false, 10},
+    {"POOL", false, 8 | HB_SPARE},
+    {"ADDRESS", false, 13 | HB_SPARE},
+    {"STATE", false, 0},
+    {"SINCE", true, HB_SPARE},
+    {"WEIGHT", true, HB_SPARE},
+    {"SHARE", true, 0},
+    {"FLOWS", true, 0},
 };
 static const struct hb_column traffic_columns[] = {
-    {"BACKEND", false, 10}, {"POOL", false, 10},  {"STATE", false, 0}, {"FLOWS", true, 0},
-    {"NEW FLOWS", true, 0}, {"PACKETS", true, 0}, {"BYTES", true, 0},
+    {"BACKEND", false, 10}, {"POOL", false, 8 | HB_SPARE}, {"STATE", false, 0},
+    {"FLOWS", true, 0},     {"NEW FLOWS", true, HB_SPARE}, {"PACKETS", true, 0},
+    {"BYTES", true, 0},
 };
 
 static bool is_reachable(const json_t *backend)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "command_line.h"
+#include "watch.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,13 @@ static const struct hb_option options[] = {
     {"traffic", NULL, "packets and bytes instead of weights and shares",
      offsetof(struct hb_ctl, traffic), false},
     {"wait", NULL, "wait until its last flow has ended", offsetof(struct hb_ctl, wait), false},
+    {"watch", "SECONDS", "repeat, every second unless told otherwise, until ctrl-C",
+     offsetof(struct hb_ctl, watch), false},
+    {"once", NULL, "one measurement, of a second unless --watch says otherwise",
+     offsetof(struct hb_ctl, once), false},
+    {"follow", NULL, "go on with each new event until ctrl-C; -f for short",
+     offsetof(struct hb_ctl, follow), false},
+    {"since", "NUMBER", "only events after this one", offsetof(struct hb_ctl, since), false},
     {"deadline", "TIME", "how long its flows may stay: 30s, 10m, 2h",
      offsetof(struct hb_ctl, deadline), false},
     {"at-deadline", "WHAT", "with the flows left then: keep, reassign (default) or reset",
@@ -25,8 +33,6 @@ static const struct hb_option options[] = {
     {"force", NULL, "also when its pool falls under its minimum", offsetof(struct hb_ctl, force),
      false},
     {"reset", NULL, "back to the weight of the configuration", offsetof(struct hb_ctl, reset),
-     false},
-    {"watch", NULL, "repeat every second, with rates, until ctrl-C", offsetof(struct hb_ctl, watch),
      false},
     {"file", "FILE", "the configuration to plan for; -f FILE for short",
      offsetof(struct hb_ctl, file), false},
@@ -53,14 +59,14 @@ static const struct hb_option options[] = {
     "refuse the file; every complaint is printed."
 
 static const struct hb_command commands[] = {
-    {"status", "", 0, 0, "", "is everything in sync, what is down, and why",
+    {"status", "", 0, 0, "watch", "is everything in sync, what is down, and why",
      "Begins with what is wrong, most urgent first, or says that all is well.", "halbachctl status",
      "the first thing to look at", hb_ctl_status},
-    {"services", "", 0, 0, "", "the VIPs, their pools and their traffic",
+    {"services", "", 0, 0, "watch", "the VIPs, their pools and their traffic",
      "USABLE counts the backends that take new flows. DROPS are packets for the service that\n"
      "could not be forwarded; 'halbachctl drops' names the reasons.",
      "halbachctl services", "list all services", hb_ctl_services},
-    {"backends", "", 0, 0, "pool down traffic", "the backends, their state and their flows",
+    {"backends", "", 0, 0, "pool down traffic watch", "the backends, their state and their flows",
      "SHARE is the part of the pool's new flows. Below the table stands why a backend is not up.",
      "halbachctl backends --pool web --down", "what is not up in pool web", hb_ctl_backends},
     {"drain", "BACKEND", 1, 1, "pool deadline at-deadline force wait",
@@ -84,6 +90,22 @@ static const struct hb_command commands[] = {
     {"reload", "", 0, 0, "", "read the configuration file again",
      "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
      "halbachctl reload", "apply an edited configuration", hb_ctl_reload},
+    {"rollback", "[NUMBER]", 0, 1, "", "go back to the configuration before, in one step",
+     "Takes a former configuration as a whole, in one generation: the one before that in use, or\n"
+     "the one of a number; 'halbachctl history' lists them. The file on disk is not touched, so "
+     "it\n"
+     "differs then, and 'status' says so. The rollback holds, also over a restart of control,\n"
+     "until 'halbachctl reload' takes the file again, or the file is another one at a start.",
+     "halbachctl rollback", "the last reload was a mistake", hb_ctl_rollback},
+    {"history", "", 0, 0, "watch", "the last generations, and who or what caused each",
+     "Below stand the configurations that are kept for 'halbachctl rollback'. MOVED are slots of\n"
+     "the lookup tables that changed their owner.",
+     "halbachctl history", "what changed, and who did it", hb_ctl_history},
+    {"events", "", 0, 0, "follow since", "what happened: backends, drains, reloads, generations",
+     "The last thousand since control started. With --follow the stream ends when control does, "
+     "or\n"
+     "when events come much faster than they are read.",
+     "halbachctl events --follow", "watch what happens as it happens", hb_ctl_events},
     {"plan", "", 0, 0, "file old", "what a configuration would change, before it is used",
      PLAN_DETAILS, "halbachctl plan -f new.yaml", "before a reload: does anything break?",
      hb_ctl_plan},
@@ -93,10 +115,23 @@ static const struct hb_command commands[] = {
     {"stats", "", 0, 0, "watch", "traffic and flow caches, in total and for each worker",
      "Counts run since the start of the dataplane.", "halbachctl stats --watch",
      "traffic as it flows", hb_ctl_stats},
-    {"drops", "", 0, 0, "all", "packets that were dropped, by reason",
+    {"top", "", 0, 0, "once watch", "services and backends by traffic, live",
+     "Packets, bits (without tunnel headers) and new flows a second, the busiest first. Where\n"
+     "standard output is no terminal, measurements follow one another. With --json rates are\n"
+     "numbers, one document a line.",
+     "halbachctl top", "what is going on just now", hb_ctl_top},
+    {"talkers", "", 0, 0, "all watch", "the sources that send most packets to services",
+     "Each worker samples one packet of a burst and keeps the sources that come most often. What "
+     "a\n"
+     "source made up of the samples is told as two bounds; a source with more than 1/128 of a\n"
+     "worker's samples is never missing. Looks for a second (or as --watch says); --all: since "
+     "the\n"
+     "start of the dataplane.",
+     "halbachctl talkers", "who floods us", hb_ctl_talkers},
+    {"drops", "", 0, 0, "all watch", "packets that were dropped, by reason",
      "Counts run since the start of the dataplane.", "halbachctl drops",
      "why packets do not arrive", hb_ctl_drops},
-    {"lookup", "CLIENT:PORT VIP:PORT [tcp|udp|sctp]", 2, 3, "",
+    {"lookup", "CLIENT:PORT VIP:PORT [tcp|udp|sctp]", 2, 3, "watch",
      "where a packet of one flow goes, and why",
      "Asks the dataplane, which looks for the flow in its caches and, if there is none, in the\n"
      "lookup table. IPv6 addresses stand in brackets. The protocol is tcp unless told otherwise.",
@@ -110,6 +145,13 @@ static const struct hb_command commands[] = {
      "and\n"
      "asks neither daemon. docs/benchmarking.md says why each of these matters.",
      "halbachctl doctor eth0", "before measuring", hb_ctl_doctor},
+    {"completion", "bash|zsh|backends|pools|services", 1, 1, "",
+     "what a shell needs to complete halbachctl's words",
+     "Prints a script for the shell. Packages install it; by hand: 'source <(halbachctl "
+     "completion\n"
+     "bash)'. The scripts ask for the names of backends, pools and services in the same way.",
+     "halbachctl completion bash > /etc/bash_completion.d/halbachctl", "completion for all users",
+     hb_ctl_completion},
     {"help", "[COMMAND]", 0, 2, "", "explain halbachctl, or one command", "",
      "halbachctl help drain", "how draining works", hb_ctl_help},
 };
@@ -119,7 +161,7 @@ static const struct hb_command commands[] = {
 /* ---- finding rows ---- */
 
 /* All rows one after the other, here and in hash_rows.c; NULL behind the last. */
-static const struct hb_command *command_at(size_t i)
+const struct hb_command *hb_command_at(size_t i)
 {
     if (i < COUNT(commands))
         return &commands[i];
@@ -127,7 +169,7 @@ static const struct hb_command *command_at(size_t i)
                                                       : NULL;
 }
 
-static const struct hb_option *option_at(size_t i)
+const struct hb_option *hb_option_at(size_t i)
 {
     if (i < COUNT(options))
         return &options[i];
@@ -135,7 +177,7 @@ static const struct hb_option *option_at(size_t i)
                                                         : NULL;
 }
 
-static bool takes_option(const struct hb_command *command, const struct hb_option *option)
+bool hb_command_takes(const struct hb_command *command, const struct hb_option *option)
 {
     size_t size = strlen(option->name);
     const char *at = command->options;
@@ -148,12 +190,25 @@ static bool takes_option(const struct hb_command *command, const struct hb_optio
     return option->global;
 }
 
+bool hb_option_is_optional(const struct hb_option *option)
+{
+    return option->field == offsetof(struct hb_ctl, watch);
+}
+
+bool hb_command_watches(const struct hb_ctl *ctl)
+{
+    int (*run)(const struct hb_ctl *ctl) = ctl->command->run;
+
+    return run == hb_ctl_top ||
+           (!ctl->json && (run == hb_ctl_stats || (run == hb_ctl_talkers && !ctl->all)));
+}
+
 static const struct hb_option *find_option(const char *name, size_t size)
 {
     const struct hb_option *option;
     size_t i;
 
-    for (i = 0; (option = option_at(i)) != NULL; i++) {
+    for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
         if (strlen(option->name) == size && memcmp(option->name, name, size) == 0)
             return option;
     }
@@ -165,56 +220,11 @@ static const struct hb_command *find_command(const char *name)
     const struct hb_command *command;
     size_t i;
 
-    for (i = 0; (command = command_at(i)) != NULL; i++) {
+    for (i = 0; (command = hb_command_at(i)) != NULL; i++) {
         if (strcmp(command->name, name) == 0)
             return command;
     }
     return NULL;
-}
-
-/* Edits from one word to the other: insert, delete, replace, or swap neighbours (the optimal string
- * alignment distance). Words longer than the rows here are not worth a guess. */
-static unsigned count_edits(const char *from, const char *to)
-{
-    enum { LONGEST = 24 };
-    unsigned cost[LONGEST + 1][LONGEST + 1];
-    size_t from_size = strlen(from), to_size = strlen(to), i, j;
-
-    if (from_size > LONGEST || to_size > LONGEST)
-        return UINT32_MAX;
-    for (i = 0; i <= from_size; i++) {
-        for (j = 0; j <= to_size; j++) {
-            unsigned best;
-
-            if (i == 0 || j == 0) {
-                cost[i][j] = (unsigned)(i + j);
-                continue;
-            }
-            best = cost[i - 1][j - 1] + (from[i - 1] != to[j - 1]);
-            if (cost[i - 1][j] + 1 < best)
-                best = cost[i - 1][j] + 1;
-            if (cost[i][j - 1] + 1 < best)
-                best = cost[i][j - 1] + 1;
-            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] &&
-                cost[i - 2][j - 2] + 1 < best)
-                best = cost[i - 2][j - 2] + 1;
-            cost[i][j] = best;
-        }
-    }
-    return cost[from_size][to_size];
-}
-
-/* The nearest name when it is near: at most a third of its letters wrong, or begun alike. */
-static void consider(const char *word, const char *name, const char **nearest, unsigned *best)
-{
-    unsigned edits = count_edits(word, name);
-
-    if (strlen(word) >= 3 && strncmp(word, name, strlen(word)) == 0)
-        edits = 1;
-    if (edits < *best && edits * 3 <= strlen(name) + 2) {
-        *best = edits;
-        *nearest = name;
-    }
 }
 
 static const char *nearest_command(const char *word)
@@ -224,8 +234,8 @@ static const char *nearest_command(const char *word)
     unsigned best = UINT32_MAX;
     size_t i;
 
-    for (i = 0; (command = command_at(i)) != NULL; i++)
-        consider(word, command->name, &nearest, &best);
+    for (i = 0; (command = hb_command_at(i)) != NULL; i++)
+        hb_consider(word, command->name, &nearest, &best);
     return nearest;
 }
 
@@ -236,89 +246,14 @@ static const char *nearest_option(const struct hb_command *command, const char *
     unsigned best = UINT32_MAX;
     size_t i;
 
-    for (i = 0; (option = option_at(i)) != NULL; i++) {
-        if (!command || takes_option(command, option))
-            consider(word, option->name, &nearest, &best);
+    for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
+        if (!command || hb_command_takes(command, option))
+            hb_consider(word, option->name, &nearest, &best);
     }
     return nearest;
 }
 
 /* ---- help ---- */
-
-#define FORM_WIDTH 15
-
-/* "--socket PATH" */
-static int form_width(const struct hb_option *option)
-{
-    size_t argument = option->argument ? 1 + strlen(option->argument) : 0;
-
-    return (int)(2 + strlen(option->name) + argument);
-}
-
-static void print_option(FILE *to, const struct hb_option *option, int width)
-{
-    char form[32];
-
-    snprintf(form, sizeof(form), "--%s%s%s", option->name, option->argument ? " " : "",
-             option->argument ? option->argument : "");
-    fprintf(to, "  %-*s %s\n", width, form, option->summary);
-}
-
-static void print_overview(FILE *to)
-{
-    const struct hb_command *command;
-    const struct hb_option *option;
-    size_t i;
-
-    fprintf(to, "halbachctl [OPTIONS] COMMAND: look at and steer the Halbach load balancer\n\n"
-                "Commands:\n");
-    for (i = 0; (command = command_at(i)) != NULL; i++)
-        fprintf(to, "  %-15s %s\n", command->name, command->summary);
-    fprintf(to, "\nOptions of every command:\n");
-    for (i = 0; (option = option_at(i)) != NULL; i++) {
-        if (option->global)
-            print_option(to, option, FORM_WIDTH);
-    }
-    fprintf(to, "\nExit status: 0, 1 (failed), 2 (wrong usage).\n"
-                "'halbachctl help COMMAND' explains one command, with an example.\n");
-}
-
-static void print_usage(FILE *to, const struct hb_command *command)
-{
-    const struct hb_option *option;
-    size_t i;
-
-    fprintf(to, "halbachctl %s%s%s", command->name, *command->arguments ? " " : "",
-            command->arguments);
-    for (i = 0; (option = option_at(i)) != NULL; i++) {
-        if (!option->global && takes_option(command, option))
-            fprintf(to, " [--%s%s%s]", option->name, option->argument ? " " : "",
-                    option->argument ? option->argument : "");
-    }
-    fputc('\n', to);
-}
-
-static void print_command(FILE *to, const struct hb_command *command)
-{
-    const struct hb_option *option;
-    int width = FORM_WIDTH;
-    size_t i;
-
-    print_usage(to, command);
-    fprintf(to, "    %s\n\n", command->summary);
-    if (*command->details)
-        fprintf(to, "%s\n\n", command->details);
-    for (i = 0; (option = option_at(i)) != NULL; i++) {
-        if (takes_option(command, option) && form_width(option) > width)
-            width = form_width(option);
-    }
-    fprintf(to, "Options:\n");
-    for (i = 0; (option = option_at(i)) != NULL; i++) {
-        if (takes_option(command, option))
-            print_option(to, option, width);
-    }
-    fprintf(to, "\nExample: %s\n    %s\n", command->example, command->example_text);
-}
 
 static int refuse_word(FILE *to, const char *kind, const char *dashes, const char *word,
                        const char *nearest, const char *help)
@@ -337,7 +272,7 @@ int hb_ctl_help(const struct hb_ctl *ctl)
     char name[64];
 
     if (ctl->arguments_count == 0) {
-        print_overview(ctl->screen.out);
+        hb_print_overview(ctl->screen.out);
         return HB_EXIT_OK;
     }
     snprintf(name, sizeof(name), "%s%s%s", ctl->arguments[0], ctl->arguments_count > 1 ? " " : "",
@@ -345,7 +280,7 @@ int hb_ctl_help(const struct hb_ctl *ctl)
     command = find_command(name);
     if (!command)
         return refuse_word(ctl->err, "command", "", name, nearest_command(name), "halbachctl help");
-    print_command(ctl->screen.out, command);
+    hb_print_command(ctl->screen.out, command);
     return HB_EXIT_OK;
 }
 
@@ -357,16 +292,31 @@ struct line {
     bool options_end; /* after "--" */
 };
 
-/* The options that have a short form are few. */
-static const char *long_form(const char *word)
+static bool is_number(const char *word)
 {
-    return strcmp(word, "-h") == 0 ? "--help" : strcmp(word, "-f") == 0 ? "--file" : word;
+    return *word != '\0' && word[strspn(word, "0123456789.")] == '\0';
+}
+
+/* The options that have a short form are few. */
+static const char *long_form(const char *word, bool follows)
+{
+    if (strcmp(word, "-h") == 0)
+        return "--help";
+    if (strcmp(word, "-f") == 0)
+        return follows ? "--follow" : "--file";
+    return word;
+}
+
+/* The command is the first word, so it is known before options that follow it. */
+static bool is_events(const struct hb_ctl *ctl)
+{
+    return ctl->arguments_count > 0 && strcmp(ctl->arguments[0], "events") == 0;
 }
 
 /* Takes one option and its argument. Returns false after a complaint. */
 static bool take_option(struct hb_ctl *ctl, struct line *line, const struct hb_option **taken)
 {
-    const char *word = long_form(line->words[line->next++]) + 2;
+    const char *word = long_form(line->words[line->next++], is_events(ctl)) + 2;
     size_t size = strcspn(word, "=");
     const struct hb_option *option = find_option(word, size);
     const char *value = word[size] == '=' ? word + size + 1 : NULL;
@@ -385,6 +335,10 @@ static bool take_option(struct hb_ctl *ctl, struct line *line, const struct hb_o
         *(bool *)field = true;
         return !value;
     }
+    if (!value && hb_option_is_optional(option))
+        value = line->next < line->count && is_number(line->words[line->next])
+                    ? line->words[line->next++]
+                    : "1";
     if (!value && line->next < line->count)
         value = line->words[line->next++];
     if (!value || !*value) {
@@ -440,10 +394,10 @@ static bool check_usage(struct hb_ctl *ctl, const struct hb_option *const *taken
     unsigned i;
 
     for (i = 0; i < taken_count; i++) {
-        if (!takes_option(command, taken[i])) {
+        if (!hb_command_takes(command, taken[i])) {
             fprintf(ctl->err, "halbachctl: %s takes no --%s; usage: ", command->name,
                     taken[i]->name);
-            print_usage(ctl->err, command);
+            hb_print_usage(ctl->err, command);
             return false;
         }
     }
@@ -452,7 +406,7 @@ static bool check_usage(struct hb_ctl *ctl, const struct hb_option *const *taken
     if (ctl->arguments_count < command->least || ctl->arguments_count > command->most) {
         fprintf(ctl->err, "halbachctl: %s arguments; usage: ",
                 ctl->arguments_count < command->least ? "too few" : "too many");
-        print_usage(ctl->err, command);
+        hb_print_usage(ctl->err, command);
         return false;
     }
     return true;
@@ -473,7 +427,7 @@ bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *statu
             line.options_end = true;
             line.next++;
         } else if (!line.options_end && word[0] == '-' && word[1] != '\0') {
-            if (long_form(word)[1] != '-') {
+            if (long_form(word, false)[1] != '-') {
                 refuse_word(ctl->err, "option", "", word, NULL, "halbachctl help");
                 return false;
             }
@@ -493,16 +447,16 @@ bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *statu
         return false;
     }
     if (ctl->arguments_count == 0) {
-        print_overview(ctl->help ? ctl->screen.out : ctl->err);
+        hb_print_overview(ctl->help ? ctl->screen.out : ctl->err);
         *status = ctl->help ? HB_EXIT_OK : HB_EXIT_USAGE;
         return false;
     }
     if (!find_named_command(ctl) || !check_usage(ctl, taken, taken_count))
         return false;
     if (ctl->help) {
-        print_command(ctl->screen.out, ctl->command);
+        hb_print_command(ctl->screen.out, ctl->command);
         *status = HB_EXIT_OK;
         return false;
     }
-    return true;
+    return hb_watch_check(ctl);
 }

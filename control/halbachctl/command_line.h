@@ -30,6 +30,24 @@ struct hb_option {
     bool global;
 };
 
+/* Row by row, `hash ...` included; NULL behind the last. */
+const struct hb_command *hb_command_at(size_t i);
+const struct hb_option *hb_option_at(size_t i);
+bool hb_command_takes(const struct hb_command *command, const struct hb_option *option);
+/* Whether the argument of an option may be left out: then it is "1". */
+bool hb_option_is_optional(const struct hb_option *option);
+/* Whether the command repeats by itself with these options. */
+bool hb_command_watches(const struct hb_ctl *ctl);
+
+/* help.c */
+void hb_print_overview(FILE *to);
+void hb_print_usage(FILE *to, const struct hb_command *command);
+void hb_print_command(FILE *to, const struct hb_command *command);
+
+/* suggest.c: makes `name` the nearest one when it is nearer to `word` than `*best` edits, and near
+ * enough to be meant. */
+void hb_consider(const char *word, const char *name, const char **nearest, unsigned *best);
+
 /* The rows of `hash ...`, in hash_rows.c; both end with a row without a name. */
 extern const struct hb_command hb_hash_commands[];
 extern const struct hb_option hb_hash_option_rows[];

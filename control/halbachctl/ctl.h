@@ -41,9 +41,11 @@ struct hb_ctl {
     const char *socket_path;
     const char *pool;
     const char *file, *old; /* configurations */
+    const char *watch;      /* seconds between two outputs; NULL: once */
+    const char *since;      /* number of an event */
+    bool json, wait, all, down, traffic, help, version, follow, once;
     const char *deadline, *at_deadline;
     bool force, reset;
-    bool json, wait, watch, all, down, traffic, help, version;
     struct hb_hash_options hash;
 };
 
@@ -86,6 +88,12 @@ int hb_ctl_stats(const struct hb_ctl *ctl);
 int hb_ctl_drops(const struct hb_ctl *ctl);
 int hb_ctl_lookup(const struct hb_ctl *ctl);
 int hb_ctl_doctor(const struct hb_ctl *ctl);
+int hb_ctl_events(const struct hb_ctl *ctl);
+int hb_ctl_history(const struct hb_ctl *ctl);
+int hb_ctl_rollback(const struct hb_ctl *ctl);
+int hb_ctl_top(const struct hb_ctl *ctl);
+int hb_ctl_talkers(const struct hb_ctl *ctl);
+int hb_ctl_completion(const struct hb_ctl *ctl);
 int hb_ctl_help(const struct hb_ctl *ctl);
 int hb_ctl_hash_compare(const struct hb_ctl *ctl);
 int hb_ctl_hash_balance(const struct hb_ctl *ctl);
@@ -104,6 +112,17 @@ void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool dr
 void hb_show_weight(const struct hb_screen *screen, const json_t *answer);
 void hb_show_maintenance(const struct hb_screen *screen, const json_t *answer);
 void hb_show_reload(const struct hb_screen *screen, const json_t *answer);
+/* What changed: services, backends, pools. */
+void hb_show_changes(const struct hb_screen *screen, const json_t *answer);
+void hb_show_rollback(const struct hb_screen *screen, const json_t *answer);
+void hb_show_history(const struct hb_screen *screen, const json_t *answer);
+void hb_show_event(const struct hb_screen *screen, const json_t *event);
+void hb_show_events(const struct hb_screen *screen, const json_t *answer);
+/* The rates between two answers that have "services" and "backends". */
+void hb_show_top(const struct hb_screen *screen, const json_t *answer, const json_t *before,
+                 double seconds);
+/* `before` may be NULL: since the start of the dataplane. */
+void hb_show_talkers(const struct hb_screen *screen, const json_t *answer, const json_t *before);
 void hb_show_plan(const struct hb_screen *screen, const json_t *plan);
 /* `before`: the answer of `seconds` ago, for rates; or NULL. */
 void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const json_t *before,

@@ -2,10 +2,13 @@
 #include "format.h"
 
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "json.h"
 
 static const char *format_scaled(struct hb_text *buffer, uint64_t value, const char *unit)
 {
@@ -83,6 +86,28 @@ const char *hb_format_endpoint(struct hb_text *buffer, const char *address, uint
     const char *form = strchr(address, ':') ? "[%s]:%" PRIu64 : "%s:%" PRIu64;
 
     snprintf(buffer->text, sizeof(buffer->text), form, address, port);
+    return buffer->text;
+}
+
+const char *hb_format_actor(struct hb_text *buffer, const json_t *actor)
+{
+    const char *by = hb_json_text(actor, "by");
+    const struct passwd *user;
+
+    if (strcmp(by, "unix") != 0) {
+        snprintf(buffer->text, sizeof(buffer->text), "%s",
+                 strcmp(by, "tcp") == 0      ? "a client on TCP"
+                 : strcmp(by, "signal") == 0 ? "SIGHUP"
+                                             : "-");
+        return buffer->text;
+    }
+    user = getpwuid((uid_t)hb_json_count(actor, "uid"));
+    if (user)
+        snprintf(buffer->text, sizeof(buffer->text), "%.64s (pid %" PRIu64 ")", user->pw_name,
+                 hb_json_count(actor, "pid"));
+    else
+        snprintf(buffer->text, sizeof(buffer->text), "uid %" PRIu64 " (pid %" PRIu64 ")",
+                 hb_json_count(actor, "uid"), hb_json_count(actor, "pid"));
     return buffer->text;
 }
 

@@ -8,6 +8,7 @@
 #ifndef HB_CTL_FORMAT_H
 #define HB_CTL_FORMAT_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 struct hb_text {
@@ -25,6 +26,10 @@ const char *hb_format_duration(struct hb_text *buffer, uint64_t seconds);
 
 /* Local time, "2026-11-29 22:10:01". */
 const char *hb_format_time(struct hb_text *buffer, uint64_t unix_seconds);
+
+/* Who asked, from the API's "actor": "root (pid 4711)", "uid 1000 (pid 12)", "TCP", "SIGHUP", "-".
+ */
+const char *hb_format_actor(struct hb_text *buffer, const json_t *actor);
 
 /* "192.0.2.10:80", "[2001:db8::10]:80". */
 const char *hb_format_endpoint(struct hb_text *buffer, const char *address, uint64_t port);

@@ -9,18 +9,30 @@
 #include <unistd.h>
 
 #include "command_line.h"
+#include "watch.h"
+
+#define COLUMNS_LEAST 20 /* less is no screen */
 
 static void find_out_about_screen(struct hb_screen *screen)
 {
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    const char *columns = getenv("COLUMNS");
     struct winsize size;
 
     screen->out = stdout;
-    if (!isatty(STDOUT_FILENO))
-        return;
-    screen->colour = !(no_colour && *no_colour) && !(terminal && strcmp(terminal, "dumb") == 0);
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        screen->width = size.ws_col;
+    if (isatty(STDOUT_FILENO)) {
+        bool dumb = terminal && strcmp(terminal, "dumb") == 0;
+
+        screen->colour = !(no_colour && *no_colour) && !dumb;
+        screen->terminal = !dumb;
+        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+            screen->width = size.ws_col;
+            screen->height = size.ws_row;
+        }
+    }
+    /* Whoever sets it wants it, also where the output is no terminal. */
+    if (columns && strtoul(columns, NULL, 10) >= COLUMNS_LEAST)
+        screen->width = (unsigned)strtoul(columns, NULL, 10);
 }
 
 int main(int argc, char **argv)
@@ -36,7 +48,7 @@ int main(int argc, char **argv)
         return status;
 
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    status = ctl.command->run(&ctl);
+    status = ctl.watch && !hb_command_watches(&ctl) ? hb_watch(&ctl) : ctl.command->run(&ctl);
     curl_global_cleanup();
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "halbachctl: cannot write the output; is the disk full?\n");

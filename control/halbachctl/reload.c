@@ -15,9 +15,9 @@ static void show_difference(const struct hb_screen *screen, const json_t *answer
             hb_json_count(counts, "changed"));
 }
 
-void hb_show_reload(const struct hb_screen *screen, const json_t *answer)
+static void show_warnings(const struct hb_screen *screen, const json_t *answer)
 {
-    const json_t *pool, *warning;
+    const json_t *warning;
     size_t i;
 
     json_array_foreach (hb_json_at(answer, "warnings"), i, warning) {
@@ -26,10 +26,14 @@ void hb_show_reload(const struct hb_screen *screen, const json_t *answer)
                  json_is_string(warning) ? json_string_value(warning) : "-");
         fputc('\n', screen->out);
     }
-    if (!hb_json_flag(answer, "changed")) {
-        fprintf(screen->out, "the file describes what is in use already; nothing changed\n");
-        return;
-    }
+}
+
+void hb_show_changes(const struct hb_screen *screen, const json_t *answer)
+{
+    const json_t *pool;
+    size_t i;
+
+    show_warnings(screen, answer);
     show_difference(screen, answer, "services");
     show_difference(screen, answer, "backends");
     json_array_foreach (hb_json_at(answer, "pools"), i, pool) {
@@ -41,6 +45,16 @@ void hb_show_reload(const struct hb_screen *screen, const json_t *answer)
     if (hb_json_flag(answer, "applied"))
         fprintf(screen->out, "the dataplane forwards by generation %" PRIu64 "\n",
                 hb_json_count(answer, "generation"));
+}
+
+void hb_show_reload(const struct hb_screen *screen, const json_t *answer)
+{
+    if (hb_json_flag(answer, "changed")) {
+        hb_show_changes(screen, answer);
+        return;
+    }
+    show_warnings(screen, answer);
+    fprintf(screen->out, "the file describes what is in use already; nothing changed\n");
 }
 
 int hb_ctl_reload(const struct hb_ctl *ctl)

@@ -19,9 +19,10 @@ static void add_drops(struct hb_table *table, const json_t *service, const char 
 void hb_show_services(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
-        {"SERVICE", false, 10}, {"VIP", false, 0},      {"PROTO", false, 0},  {"POOL", false, 10},
-        {"USABLE", true, 0},    {"NEW FLOWS", true, 0}, {"PACKETS", true, 0}, {"BYTES", true, 0},
-        {"DROPS", true, 0},     {"DENIED", true, 0},    {"LIMITED", true, 0},
+        {"SERVICE", false, 10},        {"VIP", false, 16},          {"PROTO", false, HB_SPARE},
+        {"POOL", false, 8 | HB_SPARE}, {"USABLE", true, 0},         {"NEW FLOWS", true, HB_SPARE},
+        {"PACKETS", true, 0},          {"BYTES", true, HB_SPARE},   {"DROPS", true, 0},
+        {"DENIED", true, HB_SPARE},    {"LIMITED", true, HB_SPARE},
     };
     const json_t *services = hb_json_at(answer, "services"), *service;
     struct hb_table *table;

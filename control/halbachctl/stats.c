@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* halbachctl stats */
 #include <inttypes.h>
-#include <signal.h>
-#include <time.h>
 
 #include "api_client.h"
 #include "ctl.h"
 #include "format.h"
 #include "json.h"
+#include "watch.h"
 
 /* What passed since the answer before, a second. A dataplane that started anew in between counts
  * from 0. */
@@ -90,6 +89,38 @@ static void show_flows(const struct hb_screen *screen, const json_t *answer)
     }
 }
 
+/* What is rare stands there only when it happened. */
+static void show_rare(const struct hb_screen *screen, const json_t *answer)
+{
+    static const struct {
+        const char *path, *title, *text;
+    } rows[] = {
+        {"totals.made_packets", "Made here   ", "packets of the dataplane's own"},
+        {"totals.icmp_sent", "ICMP        ", "errors and echo answers made"},
+        {"totals.icmp_relayed", "ICMP        ", "about flows, handed to their backends"},
+        {"totals.fragments", "Fragments   ", "forwarded"},
+        {"totals.held_packets", "Fragments   ", "wait for the first of their datagram"},
+        {"totals.quic_routed", "QUIC        ", "packets to the backend that their id names"},
+        {"totals.quic_unroutable", "QUIC        ", "short headers whose id names no backend"},
+        {"totals.drain_resets", "Drains      ", "flows ended by a reset at the deadline"},
+        {"totals.kernel_packets", "Kernel      ", "packets sent by its punt port"},
+        {"totals.kernel_losses", "Kernel      ", "packets that the port did not take"},
+        {"steering.redirected", "Steering    ", "packets for VIPs"},
+        {"steering.passed", "Steering    ", "packets passed to the kernel"},
+        {"steering.limited", "Steering    ", "packets to the kernel above the limit, dropped"},
+        {"steering.no_socket", "Steering    ", "packets for VIPs that nobody could take, dropped"},
+    };
+    struct hb_text text;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint64_t count = hb_json_count(answer, rows[i].path);
+
+        if (count > 0)
+            fprintf(screen->out, "%s %s %s\n", rows[i].title, hb_format_count(&text, count),
+                    rows[i].text);
+    }
+}
+
 static void show_workers(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
@@ -124,6 +155,7 @@ void hb_show_stats(const struct hb_screen *screen, const json_t *answer, const j
 {
     show_traffic(screen, answer, before, seconds);
     show_flows(screen, answer);
+    show_rare(screen, answer);
     show_workers(screen, answer);
 }
 
@@ -142,61 +174,23 @@ static void show_rates(const struct hb_screen *screen, const json_t *answer, con
         hb_format_count(&texts[3], hb_json_count(answer, "totals.flows")));
 }
 
-static double now_s(void)
+static void show(const struct hb_ctl *ctl, const json_t *now, const json_t *before, double seconds)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static void show_watched(const struct hb_ctl *ctl, const struct hb_answer *answer,
-                         const struct hb_answer *before, double seconds)
-{
-    if (ctl->json) {
-        hb_ctl_print_json(ctl, answer);
-    } else if (ctl->screen.width > 0) {
-        fprintf(ctl->screen.out, "\033[H\033[J");
-        hb_show_stats(&ctl->screen, answer->json, before->json, seconds);
-        fprintf(ctl->screen.out, "\nctrl-C ends\n");
-    } else if (before->json) {
-        show_rates(&ctl->screen, answer->json, before->json, seconds);
-    }
-    fflush(ctl->screen.out);
-}
-
-/* Until ctrl-C, whose default action is just right, or until the reader of a pipe has gone. */
-static int watch(const struct hb_ctl *ctl)
-{
-    const struct timespec second = {.tv_sec = 1};
-    struct hb_answer before = {0}, answer;
-    double then = 0;
-
-    for (;;) {
-        double now;
-
-        if (!hb_ctl_ask(ctl, false, "/v1/stats", &answer)) {
-            hb_answer_free(&answer);
-            hb_answer_free(&before);
-            return HB_EXIT_FAILED;
-        }
-        now = now_s();
-        show_watched(ctl, &answer, &before, now - then);
-        hb_answer_free(&before);
-        before = answer;
-        then = now;
-        nanosleep(&second, NULL);
-    }
+    if (ctl->screen.terminal)
+        hb_show_stats(&ctl->screen, now, before, seconds);
+    else
+        show_rates(&ctl->screen, now, before, seconds);
 }
 
 int hb_ctl_stats(const struct hb_ctl *ctl)
 {
+    static const char *const paths[] = {"/v1/stats", NULL};
     struct hb_answer answer;
     bool good;
 
     if (ctl->watch)
-        return watch(ctl);
-    good = hb_ctl_ask(ctl, false, "/v1/stats", &answer);
+        return hb_watch_rates(ctl, paths, false, show);
+    good = hb_ctl_ask(ctl, false, paths[0], &answer);
     if (good && ctl->json)
         hb_ctl_print_json(ctl, &answer);
     else if (good)

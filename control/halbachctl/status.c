@@ -171,6 +171,21 @@ static void check_backends(struct findings *findings, const json_t *backends)
     }
 }
 
+/* No fault of a program, but what is in use is not what the file says. */
+static void check_rollback(struct findings *findings, const json_t *status)
+{
+    struct hb_text time, who;
+
+    if (!hb_json_has(status, "config.rollback"))
+        return;
+    find(findings, HB_YELLOW,
+         "configuration %" PRIu64 " is in use since a rollback at %s by %s; the file has another "
+         "one, which 'halbachctl reload' takes",
+         hb_json_count(status, "config.configuration"),
+         hb_format_time(&time, hb_json_count(status, "config.rollback.unix")),
+         hb_format_actor(&who, hb_json_at(status, "config.rollback.actor")));
+}
+
 static void check_all(struct findings *findings, const json_t *status, const json_t *backends)
 {
     check_dataplane(findings, status);
@@ -183,6 +198,7 @@ static void check_all(struct findings *findings, const json_t *status, const jso
         find(findings, HB_RED, "%" PRIu64 " backend%s down; 'halbachctl backends --down' says why",
              hb_json_count(status, "backends.down"),
              hb_json_count(status, "backends.down") == 1 ? " is" : "s are");
+    check_rollback(findings, status);
     if (hb_json_has(status, "config.last_error"))
         find(findings, HB_YELLOW,
              "the last reload was refused, the configuration before it is in use: %s",
@@ -251,7 +267,10 @@ static void show_config(const struct hb_screen *screen, const json_t *status)
 
     fprintf(screen->out, "Config      ");
     hb_print(screen, HB_PLAIN, "%s", hb_json_text(status, "config.file"));
-    fprintf(screen->out, ", read %s; %" PRIu64 " reload%s, %" PRIu64 " refused\n",
+    fprintf(screen->out,
+            ", number %" PRIu64 "\n            taken %s; %" PRIu64 " reload%s, %" PRIu64
+            " refused\n",
+            hb_json_count(status, "config.configuration"),
             hb_format_time(&text, hb_json_count(status, "config.loaded_unix")), reloads,
             hb_plural(reloads), refused);
 }
@@ -338,9 +357,11 @@ static void show_backend_counts(const struct hb_screen *screen, const json_t *st
 static void show_pools(const struct hb_screen *screen, const json_t *status)
 {
     static const struct hb_column columns[] = {
-        {"POOL", false, 12},    {"ALGORITHM", false, 0}, {"SLOTS", true, 0},
-        {"USABLE", true, 0},    {"MOVED", true, 0},      {"IDEAL", true, 0},
-        {"UNSETTLED", true, 0}, {"GENERATION", true, 0}, {"DIGEST", false, 0},
+        {"POOL", false, 12},       {"ALGORITHM", false, HB_SPARE},
+        {"SLOTS", true, HB_SPARE}, {"USABLE", true, 0},
+        {"MOVED", true, 0},        {"IDEAL", true, 0},
+        {"UNSETTLED", true, 0},    {"GENERATION", true, HB_SPARE},
+        {"DIGEST", false, 0},
     };
     const json_t *pools = hb_json_at(status, "pools"), *pool;
     struct hb_table *table;

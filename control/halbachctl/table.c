@@ -7,7 +7,8 @@
 #include <string.h>
 #include <wchar.h>
 
-#define GAP 2 /* blanks between columns */
+#define GAP         2 /* blanks between columns */
+#define COLUMNS_MAX 16
 
 struct cell {
     enum hb_colour colour;
@@ -93,7 +94,7 @@ static char *format_clean(const char *format, va_list arguments)
 
 static void print_coloured(const struct hb_screen *screen, enum hb_colour colour, const char *text)
 {
-    bool coloured = screen->colour && colour != HB_PLAIN;
+    bool coloured = screen->colour && colour != HB_PLAIN && *text != '\0';
 
     fprintf(screen->out, "%s%s%s", coloured ? colours[colour] : "", text,
             coloured ? "\033[0m" : "");
@@ -170,27 +171,34 @@ static void cut_cell(struct cell *cell, unsigned width)
     cell->width = used + 1;
 }
 
-static void measure(const struct hb_table *table, const struct hb_screen *screen, unsigned *widths)
+static unsigned least_width(const struct hb_column *column)
 {
-    unsigned total = GAP * (table->columns_count - 1), i;
-    size_t cell;
+    return column->least & ~HB_SPARE;
+}
 
-    for (i = 0; i < table->columns_count; i++)
-        widths[i] = hb_text_width(table->columns[i].title);
-    for (cell = 0; cell < table->cells_count; cell++) {
-        i = (unsigned)(cell % table->columns_count);
-        if (table->cells[cell].width > widths[i])
-            widths[i] = table->cells[cell].width;
-    }
-    for (i = 0; i < table->columns_count; i++)
-        total += widths[i];
+/* What the columns that are not left out (width 0) take on the screen. */
+static unsigned total_width(const struct hb_table *table, const unsigned *widths, const bool *out)
+{
+    unsigned total = 0;
 
-    /* Too wide: the widest column that may be cut gives way, one column at a time. */
-    while (screen->width > 0 && total > screen->width) {
+    for (unsigned i = 0; i < table->columns_count; i++)
+        total += out[i] ? 0 : widths[i] + GAP;
+    return total > GAP ? total - GAP : 0;
+}
+
+/* The widest column that may be cut gives way, one place at a time. */
+static void cut_columns(const struct hb_table *table, unsigned room, unsigned *widths,
+                        const bool *out)
+{
+    unsigned total = total_width(table, widths, out);
+
+    while (total > room) {
         unsigned widest = table->columns_count;
 
-        for (i = 0; i < table->columns_count; i++) {
-            if (table->columns[i].least > 0 && widths[i] > table->columns[i].least &&
+        for (unsigned i = 0; i < table->columns_count; i++) {
+            unsigned least = least_width(&table->columns[i]);
+
+            if (!out[i] && least > 0 && widths[i] > least &&
                 (widest == table->columns_count || widths[i] > widths[widest]))
                 widest = i;
         }
@@ -201,11 +209,43 @@ static void measure(const struct hb_table *table, const struct hb_screen *screen
     }
 }
 
+/* What the table would take with all columns cut as far as they may be. */
+static unsigned narrowest(const struct hb_table *table, const unsigned *widths, const bool *out)
+{
+    unsigned least[COLUMNS_MAX];
+
+    for (unsigned i = 0; i < table->columns_count; i++) {
+        unsigned to = least_width(&table->columns[i]);
+
+        least[i] = to > 0 && to < widths[i] ? to : widths[i];
+    }
+    return total_width(table, least, out);
+}
+
+static void measure(const struct hb_table *table, const struct hb_screen *screen, unsigned *widths,
+                    bool *out)
+{
+    unsigned i;
+
+    for (i = 0; i < table->columns_count; i++)
+        widths[i] = hb_text_width(table->columns[i].title);
+    for (size_t cell = 0; cell < table->cells_count; cell++) {
+        i = (unsigned)(cell % table->columns_count);
+        if (table->cells[cell].width > widths[i])
+            widths[i] = table->cells[cell].width;
+    }
+    if (screen->width == 0)
+        return;
+    /* Spare columns go first, from the right, but only where cutting is not enough. */
+    for (i = table->columns_count; i-- > 0 && narrowest(table, widths, out) > screen->width;)
+        out[i] = (table->columns[i].least & HB_SPARE) != 0;
+    cut_columns(table, screen->width, widths, out);
+}
+
 static void print_cell(const struct hb_table *table, const struct hb_screen *screen,
-                       unsigned column, const unsigned *widths, const struct cell *cell)
+                       unsigned column, const unsigned *widths, bool last, const struct cell *cell)
 {
     unsigned blanks = widths[column] > cell->width ? widths[column] - cell->width : 0;
-    bool last = column + 1 == table->columns_count;
 
     if (table->columns[column].right)
         fprintf(screen->out, "%*s", (int)blanks, "");
@@ -219,17 +259,21 @@ static void print_cell(const struct hb_table *table, const struct hb_screen *scr
 
 void hb_table_finish(struct hb_table *table, const struct hb_screen *screen)
 {
-    unsigned widths[16] = {0}, i;
+    unsigned widths[COLUMNS_MAX] = {0}, last, i;
+    bool out[COLUMNS_MAX] = {false};
     size_t cell;
 
     if (!table)
         return;
-    measure(table, screen, widths);
+    measure(table, screen, widths, out);
+    for (last = table->columns_count - 1; last > 0 && out[last];)
+        last--;
     for (i = 0; i < table->columns_count; i++) {
         char *title = (char *)(uintptr_t)table->columns[i].title;
         struct cell head = {HB_BOLD, hb_text_width(title), title};
 
-        print_cell(table, screen, i, widths, &head);
+        if (!out[i])
+            print_cell(table, screen, i, widths, i == last, &head);
     }
     for (cell = 0; cell < table->cells_count; cell++) {
         struct cell *one = &table->cells[cell];
@@ -237,7 +281,8 @@ void hb_table_finish(struct hb_table *table, const struct hb_screen *screen)
         i = (unsigned)(cell % table->columns_count);
         if (one->text && one->width > widths[i])
             cut_cell(one, widths[i]);
-        print_cell(table, screen, i, widths, one);
+        if (!out[i])
+            print_cell(table, screen, i, widths, i == last, one);
         free(one->text);
     }
     free(table->cells);

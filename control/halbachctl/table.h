@@ -17,8 +17,10 @@ enum hb_colour { HB_PLAIN, HB_BOLD, HB_GREEN, HB_YELLOW, HB_RED };
 
 struct hb_screen {
     FILE *out;
-    bool colour;    /* a terminal, and NO_COLOR is not set */
-    unsigned width; /* columns of the terminal; 0: no limit */
+    bool colour;     /* a terminal, and NO_COLOR is not set */
+    unsigned width;  /* columns of the terminal; 0: no limit */
+    unsigned height; /* its lines; 0: not known */
+    bool terminal;   /* may be written over (--watch) */
 };
 
 /* Colour of a backend's state: up, draining, down. */
@@ -28,10 +30,13 @@ enum hb_colour hb_colour_of_state(const char *state);
 void hb_print(const struct hb_screen *screen, enum hb_colour colour, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+#define HB_SPARE 0x10000u
+
 struct hb_column {
     const char *title;
     bool right;     /* numbers */
-    unsigned least; /* may be cut down to this width to fit the screen; 0: never cut */
+    unsigned least; /* may be cut down to this width to fit the screen; 0: never cut. With HB_SPARE:
+                       may be left out when that is not enough */
 };
 
 struct hb_table;

@@ -8,6 +8,10 @@
  * retransmission saves. Whatever this program does not understand (unknown EtherType, more than two
  * VLAN tags, a header cut short) is the kernel's, which has its own counters for it.
  *
+ * With NAT the answers of backends come here as well, addressed to clients. They are told by where
+ * they come from, and go the same way, unless they are addressed to this machine: then they answer
+ * a health check, or somebody else here.
+ *
  * What goes to the kernel is limited to a rate, so that a flood toward the host leaves its CPU to
  * the dataplane; what keeps the host reachable has a rate of its own, as in punt.c.
  *
@@ -43,6 +47,22 @@ struct {
     __type(key, struct hb_steer_vip);
     __type(value, __u8);
 } hb_vips SEC(".maps");
+
+/* Most machines have no answers to expect: no memory is taken before there are some. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, HB_STEER_ANSWERS_MAX);
+    __type(key, struct hb_steer_answer);
+    __type(value, __u8);
+} hb_answers SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, HB_STEER_OWN_MAX);
+    __type(key, struct hb_steer_vip);
+    __type(value, __u8);
+} hb_own SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -177,6 +197,80 @@ static __always_inline int read_destination(struct hb_steer_vip *vip, __be16 eth
     return 0;
 }
 
+/* The ports of TCP and UDP are the first thing there; of ICMP only errors are of interest. Returns
+ * 0 when it is not a packet that NAT knows. */
+static __always_inline int read_port(struct hb_steer_answer *answer, void *l4, void *end)
+{
+    __be16 *port = l4;
+    __u8 *type = l4;
+
+    if ((void *)(port + 1) > end)
+        return 0;
+    switch (answer->protocol) {
+    case IPPROTO_TCP:
+    case IPPROTO_UDP:
+        answer->port = *port;
+        return 1;
+    case IPPROTO_ICMP:
+        return *type == 3 || *type == 11 || *type == 12;
+    case IPPROTO_ICMPV6:
+        return *type >= 1 && *type <= 4;
+    default:
+        return 0;
+    }
+}
+
+static __always_inline int read_answer4(struct hb_steer_answer *answer, struct iphdr *ip, void *end)
+{
+    if ((void *)(ip + 1) > end)
+        return 0;
+    answer->family = 4;
+    answer->protocol = ip->protocol;
+    __builtin_memcpy(answer->bytes, &ip->saddr, sizeof(ip->saddr));
+    if (ip->frag_off & bpf_htons(0x1fff))
+        return 1;
+    return read_port(answer, (void *)ip + ip->ihl * 4, end);
+}
+
+/* Behind a fragment header, but no other extension header: backends send none. */
+static __always_inline int read_answer6(struct hb_steer_answer *answer, struct ipv6hdr *ip,
+                                        void *end)
+{
+    struct {
+        __u8 next, reserved;
+        __be16 offset;
+        __be32 id;
+    } *fragment = (void *)(ip + 1);
+    void *l4 = ip + 1;
+
+    if ((void *)(ip + 1) > end)
+        return 0;
+    answer->family = 6;
+    answer->protocol = ip->nexthdr;
+    __builtin_memcpy(answer->bytes, &ip->saddr, sizeof(ip->saddr));
+    if (ip->nexthdr == IPPROTO_FRAGMENT) {
+        if ((void *)(fragment + 1) > end)
+            return 0;
+        answer->protocol = fragment->next;
+        if (fragment->offset & bpf_htons(0xfff8))
+            return 1;
+        l4 = fragment + 1;
+    }
+    return read_port(answer, l4, end);
+}
+
+/* An answer of a NAT backend, on its way to a client and not to this machine. */
+static __always_inline int is_answer(__be16 ether_type, void *l3, void *end,
+                                     struct hb_steer_vip *destination)
+{
+    struct hb_steer_answer answer = {0};
+    int read = ether_type == bpf_htons(ETH_P_IP) ? read_answer4(&answer, l3, end)
+                                                 : read_answer6(&answer, l3, end);
+
+    return read && bpf_map_lookup_elem(&hb_answers, &answer) &&
+           !bpf_map_lookup_elem(&hb_own, destination);
+}
+
 static __always_inline int is_vip(const struct hb_steer_vip *vip)
 {
     struct hb_steer_prefix prefix = {.bits = 8 + (vip->family == 4 ? 32 : 128),
@@ -201,7 +295,7 @@ int hb_steer(struct xdp_md *ctx)
         return count(HB_STEER_TAGS, XDP_PASS);
     if (!read_destination(&vip, ether_type, cursor, end))
         return pass(ether_type, cursor, end);
-    if (!is_vip(&vip))
+    if (!is_vip(&vip) && !is_answer(ether_type, cursor, end, &vip))
         return pass(ether_type, cursor, end);
 
     verdict = bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_DROP);

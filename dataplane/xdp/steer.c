@@ -18,6 +18,7 @@
 #include "halbach/protocol.h"
 #include "steer.skel.h"
 #include "steer_maps.h"
+#include "steer_nat.h"
 #include "xdp_attach.h"
 
 #define CLAIM_WAIT_MS  2000
@@ -51,6 +52,7 @@ struct hb_steer {
     struct hb_xdp_program program;
     int vips_fd[VIP_MAPS];
     int counters_fd;
+    struct hb_steer_nat nat;
     int limit_fd;
 };
 
@@ -105,6 +107,7 @@ static struct claim {
     int ifindex; /* 0: unused */
     int fd;
     struct keys vips[VIP_MAPS]; /* of the left-over program, until the new one has them */
+    struct hb_steer_kept *nat;  /* the same of its answers */
 } claims[HB_PORTS_MAX];
 
 static struct claim *find_claim(int ifindex)
@@ -188,6 +191,7 @@ static void release_claim(int ifindex)
         return;
     close(claim->fd);
     forget_keys(claim->vips);
+    hb_steer_nat_forget(claim->nat);
     *claim = (struct claim){0};
 }
 
@@ -226,6 +230,8 @@ static void keep_vips(const struct hb_xdp_program *left_over)
         claim->vips[map] = list_keys(fd, vip_maps[map].key_size);
         close(fd);
     }
+    hb_steer_nat_forget(claim->nat);
+    claim->nat = hb_steer_nat_keep(left_over);
 }
 
 static int restore_vips(struct hb_steer *steer)
@@ -244,6 +250,10 @@ static int restore_vips(struct hb_steer *steer)
                                       &value, BPF_ANY);
     }
     forget_keys(claim->vips);
+    if (!err) {
+        err = hb_steer_nat_restore(&steer->nat, claim->nat);
+        claim->nat = NULL;
+    }
     return err;
 }
 
@@ -315,14 +325,18 @@ struct hb_steer *hb_steer_open(const char *ifname, char *problem)
     steer->limit_fd = hb_xdp_open_map(&steer->program, HB_STEER_LIMIT_MAP, problem);
     if (steer->limit_fd < 0)
         goto close_counters;
+    if (hb_steer_nat_open(&steer->nat, &steer->program, problem) != 0)
+        goto close_limit;
     err = restore_vips(steer);
     if (err) {
         snprintf(problem, HB_TEXT_SIZE, "cannot restore the VIPs in the steering program of %s: %s",
                  ifname, strerror(-err));
-        goto close_limit;
+        goto close_nat;
     }
     return steer;
 
+close_nat:
+    hb_steer_nat_close(&steer->nat);
 close_limit:
     close(steer->limit_fd);
 close_counters:
@@ -473,6 +487,16 @@ int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32
     return first;
 }
 
+int hb_steer_add_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set)
+{
+    return hb_steer_nat_add(&steer->nat, set);
+}
+
+int hb_steer_keep_only_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set)
+{
+    return hb_steer_nat_keep_only(&steer->nat, set);
+}
+
 void hb_steer_close(struct hb_steer *steer)
 {
     char problem[HB_TEXT_SIZE];
@@ -482,6 +506,7 @@ void hb_steer_close(struct hb_steer *steer)
     /* What fails here is mended by the next hb_steer_prepare. */
     hb_xdp_detach(&steer->program, problem);
     release_claim(steer->program.ifindex);
+    hb_steer_nat_close(&steer->nat);
     close(steer->limit_fd);
     close(steer->counters_fd);
     close_vip_maps(steer);

@@ -17,6 +17,7 @@
 #include "halbach/types.h"
 
 struct hb_steer; /* one interface */
+struct hb_steer_nat_set;
 
 /* One address, or a prefix of addresses. */
 struct hb_vip {
@@ -58,6 +59,10 @@ int hb_steer_add(struct hb_steer *steer, const struct hb_vip *vips, uint32_t cou
 
 /* Removes every VIP from the map that is not among these. Returns 0 or -errno. */
 int hb_steer_keep_only(struct hb_steer *steer, const struct hb_vip *vips, uint32_t count);
+
+/* The same for answers of NAT backends and own addresses (steer_nat.h). */
+int hb_steer_add_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set);
+int hb_steer_keep_only_answers(struct hb_steer *steer, const struct hb_steer_nat_set *set);
 
 /* Limits what passes to the kernel: packets a second of each CPU and class; 0: no limit. Returns 0
  * or -errno. */

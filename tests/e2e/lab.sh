@@ -214,7 +214,8 @@ attach_decap() {
 
 # write_config N...: the configuration with these backends in both pools. EXTRA_POOL and EXTRA_SERVICE go in as
 # they are; LAB_TUNNEL replaces the line of tunnel sources, LAB_FORWARDING those of the pools' forwarding; LAB_SETTLE
-# is settle_after, LAB_ICMP is icmp, LAB_TRACKING that of the TCP services. `echo` has no health check, so that killing
+# is settle_after, LAB_ICMP is icmp, LAB_TRACKING that of the TCP services,
+# LAB_FALL the failures in a row until a backend is down. `echo` has no health check, so that killing
 # an nginx changes only `web`.
 write_config() {
     local n members='' tunnel="tunnel: { source: $LB4, source6: \"$LB6\" }"
@@ -231,7 +232,7 @@ pools:
     algorithm: maglev
     table_size: ${LAB_TABLE_SIZE:-65537}
 ${LAB_FORWARDING-    forwarding: ipip}
-    health: { type: tcp, port: 80, interval: 250ms, timeout: 200ms, rise: 2, fall: 2 }
+    health: { type: tcp, port: 80, interval: 250ms, timeout: 200ms, rise: 2, fall: ${LAB_FALL:-2} }
     backends:
 $members
   - name: echo

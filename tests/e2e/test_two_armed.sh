@@ -24,6 +24,7 @@ to_backends() {
 needed second_arm
 needed to_backends
 LAB_PORTS="--interface eth0 --interface eth1"
+LAB_FALL=20 # probes go by the same routes: what they make of the change is not the matter here
 needed start_balancer 1 2
 
 sent_by() { in_ns router cat "/sys/class/net/$1/statistics/rx_packets"; }

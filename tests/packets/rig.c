@@ -100,6 +100,7 @@ struct generation_copy {
     uint16_t mss_max[RIG_SERVICES];
     alignas(64) uint8_t map[16384];
     alignas(64) uint8_t extras[16384];
+    alignas(64) uint8_t nat[65536];
 };
 
 static struct hb_counters_header *make_region(void)
@@ -126,6 +127,7 @@ int rig_setup_with(void **state, uint64_t flows)
         .ports = {PORT},
         .ports_count = 1,
         .flows_max = flows,
+        .sessions_max = RIG_SESSIONS,
         .timeouts = {3000, 3600000, 10000, 1000, 60000},
         .head = &rig->head,
         .siblings = rig->siblings,
@@ -249,6 +251,25 @@ void add_backend(struct rig *rig, uint16_t id, uint32_t pool, uint8_t outer_fami
     backend->size = (uint8_t)write_rewrite(backend->bytes, outer_family, id);
 }
 
+void translate_backend(struct rig *rig, uint16_t id, uint8_t forwarding)
+{
+    struct hb_backend *backend = &rig->backend[id];
+    bool ipv6 = backend->family == 6;
+    struct hb_client_hop *hop = &rig->to_clients[ipv6];
+    uint8_t address[HB_ADDRESS_SIZE];
+
+    memcpy(address, backend->bytes + (ipv6 ? 14 + 24 : 14 + 16), ipv6 ? 16 : 4);
+    backend->forwarding = forwarding;
+    backend->size = 14;
+    backend->inner_max = 1500;
+    memset(backend->bytes + 14, 0, sizeof(backend->bytes) - 14);
+    memcpy(backend->bytes + 14, address, ipv6 ? 16 : 4);
+    *hop = (struct hb_client_hop){.size = 14, .port = PORT, .mtu = 1500};
+    memcpy(hop->bytes, (uint8_t[]){2, 0, 0, 0, 0, 0xc, 2, 0, 0, 0, 0, 0x10}, 12);
+    hop->bytes[12] = ipv6 ? 0x86 : 0x08;
+    hop->bytes[13] = ipv6 ? 0xdd : 0x00;
+}
+
 void set_table(struct rig *rig, uint32_t pool, uint32_t slots, const uint16_t *owner)
 {
     rig->pool[pool].slots = slots;
@@ -332,6 +353,45 @@ static bool bind_pool(const struct rig *rig, struct generation_copy *copy, uint3
         }
     }
     return true;
+}
+
+/* What the build makes of the draft's backends that are reached by NAT. */
+static const struct hb_nat *translate_all(const struct rig *rig, struct generation_copy *copy)
+{
+    struct hb_backend_record backends[RIG_BACKENDS];
+    struct hb_pool_record pools[RIG_POOLS] = {0};
+    struct hb_nat_conflict conflict;
+    struct hb_nat_input input = {
+        .services = rig->service,
+        .pools = pools,
+        .backends = backends,
+        .sources = rig->source,
+        .services_count = rig->services,
+        .pools_count = RIG_POOLS,
+        .sources_count = rig->sources + rig->own_sources,
+        .workers = rig->workers,
+    };
+
+    memset(backends, 0, sizeof(backends));
+    for (uint16_t id = 1; id < RIG_BACKENDS; id++) {
+        const struct hb_backend *from = &rig->backend[id];
+        struct hb_backend_record *record = &backends[input.backends_count];
+
+        if (from->use == 0 || !hb_forwarding_is_nat(from->forwarding))
+            continue;
+        *record = (struct hb_backend_record){.id = id, .pool = from->pool, .family = from->family};
+        record->rewrite.size = from->size;
+        record->rewrite.forwarding = from->forwarding;
+        record->rewrite.nat_port = from->nat_port;
+        memcpy(record->address, from->bytes + from->size, from->family == 6 ? 16 : 4);
+        if (from->forwarding == HB_FORWARDING_FULL_NAT)
+            pools[from->pool].sources_count = rig->sources;
+        input.backends_count++;
+    }
+    if (hb_nat_bytes(&input) == 0)
+        return NULL;
+    assert_true(hb_nat_bytes(&input) <= sizeof(copy->nat));
+    return hb_nat_build(copy->nat, &input, &conflict);
 }
 
 static int compare_prefixes(const void *left, const void *right)
@@ -432,7 +492,9 @@ void publish(struct rig *rig)
         .hash_key = {{11, 22, 33, 44, 55, 66, 77, 88}},
         .number = ++rig->number,
         .settings = rig->settings,
+        .nat = translate_all(rig, copy),
     };
+    memcpy(copy->generation.settings.to_clients, rig->to_clients, sizeof(rig->to_clients));
     for (uint32_t i = 0; i < rig->services; i++) {
         copy->mss_max[i] = rig->service[i].mss_max;
         if (copy->mss_max[i] != 0)

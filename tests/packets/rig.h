@@ -23,6 +23,7 @@
 #include <rte_mbuf.h>
 #include <rte_ring.h>
 
+#include "nat_map.h"
 #include "packet.h"
 #include "service_map.h"
 #include "worker_state.h"
@@ -36,6 +37,8 @@ enum { PORT, NARROW_PORT, PUNT_PORT, PORTS }; /* the narrow ports take 3 packets
 #define RIG_QUIC     8
 #define RIG_POOLS    4
 #define RIG_BACKENDS 32 /* ids 1 to 31 */
+#define RIG_SOURCES  8
+#define RIG_SESSIONS 64
 #define RIG_SLOTS    1021
 #define RIG_WORDS    ((RIG_SLOTS + 63) / 64)
 
@@ -60,6 +63,10 @@ struct rig {
     uint32_t *used[RIG_POOLS]; /* the worker's notes (slot_uses.h); own_used unless changed */
     uint32_t own_used[RIG_POOLS][RIG_SLOTS];
     struct hb_backend backend[RIG_BACKENDS];
+    struct hb_source_record source[RIG_SOURCES]; /* of full NAT, for all pools; and own addresses */
+    uint32_t sources, own_sources;               /* the latter behind the former */
+    uint32_t workers;                            /* that share its ports; 0: as 1 */
+    struct hb_client_hop to_clients[2];
     /* What services may have beside: see add_source, add_quic and name_server. */
     struct hb_prefix_record prefix[RIG_PREFIXES];
     uint32_t prefixes;
@@ -94,6 +101,8 @@ int rig_setup_with(void **state, uint64_t flows);
 int rig_teardown(void **state);
 
 void add_backend(struct rig *rig, uint16_t id, uint32_t pool, uint8_t outer_family);
+/* Makes it one that NAT reaches (HB_FORWARDING_...), and knows a way to clients. */
+void translate_backend(struct rig *rig, uint16_t id, uint8_t forwarding);
 void set_table(struct rig *rig, uint32_t pool, uint32_t slots, const uint16_t *owner);
 /* Marks a slot as unsettled. */
 void unsettle(struct rig *rig, uint32_t pool, uint32_t slot, uint16_t previous);

@@ -70,13 +70,14 @@ int set_stage(void **state)
     return 0;
 }
 
-static void remove_slot_files(const struct scene *scene)
+/* Beside the state file. */
+static void remove_folder(const struct scene *scene, const char *name)
 {
     char folder[112], file[400];
     const struct dirent *entry;
     DIR *list;
 
-    snprintf(folder, sizeof(folder), "%s.slots", scene->state);
+    snprintf(folder, sizeof(folder), "%s.%s", scene->state, name);
     list = opendir(folder);
     while (list != NULL && (entry = readdir(list)) != NULL) {
         snprintf(file, sizeof(file), "%s/%s", folder, entry->d_name);
@@ -90,6 +91,7 @@ static void remove_slot_files(const struct scene *scene)
 int clear_stage(void **state)
 {
     struct scene *scene = *state;
+    char history[112];
 
     if (scene->control != NULL)
         close_control(scene);
@@ -97,7 +99,10 @@ int clear_stage(void **state)
         close(scene->generation_fd);
     unlink(scene->config);
     unlink(scene->state);
-    remove_slot_files(scene);
+    remove_folder(scene, "slots");
+    remove_folder(scene, "configs");
+    snprintf(history, sizeof(history), "%s.history", scene->state);
+    unlink(history);
     unlink(scene->lock);
     fake_close(&scene->fake);
     free(scene);
@@ -200,12 +205,11 @@ bool hears_nothing(struct scene *scene)
     return recv(scene->http, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
 }
 
-json_t *hear(struct scene *scene, int *status)
+const char *hear_text(struct scene *scene, int *status)
 {
     static char answer[65536];
     size_t size = 0;
     char *body;
-    json_t *json;
 
     for (int i = 0; i < 10000; i++) {
         ssize_t got = recv(scene->http, answer + size, sizeof(answer) - 1 - size, 0);
@@ -222,8 +226,13 @@ json_t *hear(struct scene *scene, int *status)
     body = strstr(answer, "\r\n\r\n");
     assert_non_null(body);
     assert_int_equal(sscanf(answer, "HTTP/1.1 %d", status), 1);
-    assert_non_null(strstr(answer, "Content-Type: application/json"));
-    json = json_loads(body + 4, 0, NULL);
+    return body + 4;
+}
+
+json_t *hear(struct scene *scene, int *status)
+{
+    json_t *json = json_loads(hear_text(scene, status), 0, NULL);
+
     assert_non_null(json);
     return json;
 }

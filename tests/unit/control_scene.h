@@ -56,6 +56,8 @@ void ask_with_body(struct scene *scene, const char *method, const char *path, co
 /* True when no answer comes in the next turns of the loop. */
 bool hears_nothing(struct scene *scene);
 json_t *hear(struct scene *scene, int *status);
+/* The body as it came, until the next answer. */
+const char *hear_text(struct scene *scene, int *status);
 /* Both; the status must be the expected one. */
 json_t *request(struct scene *scene, const char *method, const char *path, int expected);
 json_t *request_with_body(struct scene *scene, const char *method, const char *path,

@@ -444,8 +444,8 @@ static void test_example(void **state)
     print_complaints(&complaints);
     assert_non_null(config);
     assert_int_equal(complaints.count, 0);
-    assert_int_equal(config->pools_count, 12);
-    assert_int_equal(config->services_count, 14);
+    assert_int_equal(config->pools_count, 14);
+    assert_int_equal(config->services_count, 16);
     for (uint32_t p = 0; p < config->pools_count; p++)
         types |= 1u << config->pools[p].health.type;
     assert_int_equal(types, 1u << HB_HEALTH_NONE | 1u << HB_HEALTH_TCP | 1u << HB_HEALTH_HTTPS |

@@ -280,12 +280,12 @@ static const struct row pool_rows[] = {
     {3, "  - name: web\n    algorithm: rendezvous", NULL},
     {3, "  - name: web\n    algorithm: Maglev", "t:4: pools[0].algorithm: expected maglev, ring, rendezvous, "
      "jump or modulo, found \"Maglev\""},
-    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, gue, gre, vxlan, l2 "
-     "or l3dsr, found \"ipop\""},
+    {3, "  - name: web\n    forwarding: ipop", "t:4: pools[0].forwarding: expected ipip, gue, gre, vxlan, l2, "
+     "l3dsr, nat or full_nat, found \"ipop\""},
 };
 
 #define POOL_KEYS "the keys here are name, algorithm, table_size, virtual_nodes, ketama, jump_replacement, " \
-                  "bounded_load, forwarding, gue, vxlan, l3dsr, fragment, health, failure, slow_start and backends"
+                  "bounded_load, forwarding, gue, vxlan, l3dsr, fragment, nat, health, failure, slow_start and backends"
 
 static const struct row policy_rows[] = {
     {4, "    failure: { below: some }",

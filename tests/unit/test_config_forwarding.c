@@ -96,9 +96,9 @@ static const struct row {
     const char *complaint;
 } rows[] = {
     /* Keys and values. */
-    {FILE_OF("    forwarding: nat\n"),
-     "t:6: pools[0].forwarding: \"nat\" is not available in this version; expected ipip, gue, gre, "
-     "vxlan, l2 or l3dsr"},
+    {FILE_OF("    forwarding: nut\n"),
+     "t:6: pools[0].forwarding: expected ipip, gue, gre, vxlan, l2, l3dsr, nat or full_nat, found "
+     "\"nut\""},
     {FILE_OF("    forwarding: gue\n    gue: { variant: 2 }\n"),
      "t:7: pools[0].gue.variant: expected 0 (with the GUE header) or 1 (without), found \"2\""},
     {FILE_OF("    forwarding: gue\n    gue: { port: 0 }\n"),

@@ -480,7 +480,7 @@ static void bad_tables_are_refused(void **state)
     s = build_example(), s.pools[1].flags = 2;
     expect(&s, HB_REJECT_TABLE_INDEX, 1, &s.pools[1].flags, "flags");
     s = build_example(), s.pools[1].sources_count = 1;
-    expect(&s, HB_REJECT_SOURCE, 1, &s.pools[1].sources_count, "1 sources");
+    expect(&s, HB_REJECT_SOURCE, 1, &s.pools[1].sources_first, "there are 0");
     s = build_example(), s.pools[0].reserved32 = 1;
     expect(&s, HB_REJECT_TABLE_INDEX, 0, &s.pools[0].flags, "reserved");
     s = build_example(), s.pools[0].reserved[2] = 1;

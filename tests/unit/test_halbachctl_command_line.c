@@ -94,7 +94,8 @@ static void test_wrong_lines(void **state)
         {"status --json=yes", "--json takes no value"},
         {"backends --pool", "--pool needs a value: --pool POOL"},
         {"backends --pool=", "--pool needs a value"},
-        {"drops --pool web", "drops takes no --pool; usage: halbachctl drops [--all]"},
+        {"drops --pool web",
+         "drops takes no --pool; usage: halbachctl drops [--watch [SECONDS]] [--all]"},
         {"drain", "too few arguments; usage: halbachctl drain BACKEND [--pool POOL] [--wait]"},
         {"drain a b", "too many arguments"},
         {"lookup a", "usage: halbachctl lookup CLIENT:PORT VIP:PORT [tcp|udp|sctp]"},
@@ -127,7 +128,7 @@ static void test_help_comes_from_the_rows(void **state)
         {"help drain", "Example: halbachctl drain web3 --deadline 10m --wait"},
         {"help config check", "halbachctl config check FILE"},
         {"drain --help", "  wait until its last flow has ended"},
-        {"stats -h", "halbachctl stats [--watch]"},
+        {"stats -h", "halbachctl stats [--watch [SECONDS]]"},
         {"--version", "halbachctl " HB_VERSION "\n"},
     };
     size_t i;

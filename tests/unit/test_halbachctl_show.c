@@ -51,7 +51,7 @@ static json_t *parse(const char *text)
 #define STATUS_BEGIN                                                                               \
     "{\"version\": \"0.1.0\", \"pid\": 4711, \"uptime_s\": 86400,"                                 \
     " \"config\": {\"file\": \"/etc/halbach/halbach.yaml\", \"loaded_unix\": 1790000000,"          \
-    "  \"reloads\": 3, \"reloads_refused\": 1, \"last_error\": null},"                             \
+    "  \"reloads\": 3, \"reloads_refused\": 1, \"last_error\": null, \"configuration\": 4},"       \
     " \"services\": 2, \"pools\": [{\"name\": \"web\", \"algorithm\": \"maglev\","                 \
     "  \"table_size\": 65537, \"backends\": 4, \"usable\": 3, \"unsettled\": 402,"                 \
     "  \"digest\": \"0c4f00112233445566778899aabbccdd\", \"last_change\": {\"moved\": 16402,"      \
@@ -99,7 +99,8 @@ static void test_status_of_a_good_day(void **state)
            "All is well: dataplane connected and in sync, no backend down\n"
            "\n"
            "Control     0.1.0, pid 4711, up 1d 0h\n"
-           "Config      /etc/halbach/halbach.yaml, read 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
+           "Config      /etc/halbach/halbach.yaml, number 4\n"
+           "            taken 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
            "Dataplane   0.1.0, pid 4700, 1 worker, 812 of 1.0 M flows (0.1 %)\n"
            "Port 0      eth0 (net_af_xdp), 02:00:00:00:00:10, MTU 1500, link up\n"
            "Generation  7, in sync; adopted in 310 us, all workers on it 12 us later\n"
@@ -146,7 +147,8 @@ static void test_status_of_a_bad_night(void **state)
         "Draining    web3 (pool web), 12345 flows left\n"
         "\n"
         "Control     0.1.0, pid 4711, up 1d 0h\n"
-        "Config      /etc/halbach/halbach.yaml, read 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
+        "Config      /etc/halbach/halbach.yaml, number 4\n"
+        "            taken 2026-09-21 14:13:20; 3 reloads, 1 refused\n"
         "Dataplane   0.1.0, pid 4700, 1 worker, 812 of 1.0 M flows (0.1 %)\n"
         "Port 0      eth0 (net_af_xdp), 02:00:00:00:00:10, MTU 1500, link up\n"
         "Generation  9 wanted, 7 serving, not in sync; 2 refused so far\n"
@@ -343,7 +345,10 @@ static void test_stats(void **state)
         " \"flows_max\": 1048576, \"flow_hits\": 19000, \"flow_misses\": 1000, \"flow_inserts\": "
         "1000,"
         " \"flow_expiries\": 188, \"flow_evictions\": 0, \"flow_reselects\": 2,"
-        " \"flow_overflows\": 31},"
+        " \"flow_overflows\": 31, \"made_packets\": 4, \"icmp_sent\": 3, \"icmp_relayed\": 5,"
+        " \"fragments\": 6, \"held_packets\": 0, \"drain_resets\": 1, \"kernel_packets\": 1200,"
+        " \"kernel_losses\": 2},"
+        " \"steering\": {\"redirected\": 21000, \"no_socket\": 0, \"passed\": 40, \"limited\": 7},"
         " \"workers\": [{\"worker\": 0, \"lcore\": 1, \"generation\": 7, \"rx_packets\": 21000,"
         "  \"tx_packets\": 20000, \"punted_packets\": 900, \"dropped_packets\": 100, \"flows\": "
         "812}]}");
@@ -361,6 +366,16 @@ static void test_stats(void **state)
                     "Lookups      19.0 k hits, 1000 misses (95.0 % hits)\n"
                     "Entries      1000 inserted, 188 expired, 0 evicted, 2 selected anew\n"
                     "Bounded load 31 new flows passed on, their backend was at its limit\n"
+                    "Made here    4 packets of the dataplane's own\n"
+                    "ICMP         3 errors and echo answers made\n"
+                    "ICMP         5 about flows, handed to their backends\n"
+                    "Fragments    6 forwarded\n"
+                    "Drains       1 flows ended by a reset at the deadline\n"
+                    "Kernel       1200 packets sent by its punt port\n"
+                    "Kernel       2 packets that the port did not take\n"
+                    "Steering     21.0 k packets for VIPs\n"
+                    "Steering     40 packets passed to the kernel\n"
+                    "Steering     7 packets to the kernel above the limit, dropped\n"
                     "\n"
                     "WORKER  LCORE  GENERATION  RECEIVED  FORWARDED  PUNTED  DROPPED  FLOWS\n"
                     "     0      1           7    21.0 k     20.0 k     900      100    812\n");

@@ -52,7 +52,8 @@
     X(RESET,             "reset",             "flow of a backend whose drain ends by reset; both ends were told") \
     X(LINK_DOWN,         "link_down",         "the backend's port has no link") \
     X(OWN_TUNNEL,        "own_tunnel",        "tunnel packet to this balancer that is not its to open") \
-    X(NO_MBUF,           "no_mbuf",           "no buffer was free for a copy or an answer")
+    X(NO_MBUF,           "no_mbuf",           "no buffer was free for a copy or an answer") \
+    X(NAT_NO_WAY,        "nat_no_way",        "answer of a backend while no route to clients is known")
 /* clang-format on */
 
 #define HB_DROP_ENUM(id, name, text) HB_DROP_##id,

@@ -196,11 +196,14 @@ struct hb_quic_record {
 };
 _Static_assert(sizeof(struct hb_quic_record) == 32, "two to a cache line");
 
-/* Addresses and ports that full NAT takes for its connections to the backends of a pool. */
+/* Addresses and ports that full NAT takes for its connections to the backends of a pool. Beside
+ * them stand the balancer's own addresses, which no pool names: what backends send there (answers
+ * to health checks) is the kernel's. */
 struct hb_source_record {
     uint8_t address[HB_ADDRESS_SIZE];
     uint8_t family; /* enum hb_family */
-    uint8_t reserved[3];
+    uint8_t own;    /* 1: an own address of the balancer; its ports are 0 */
+    uint8_t reserved[2];
     uint16_t port_first, port_last; /* host byte order */
     uint64_t reserved64;
 };
@@ -284,7 +287,8 @@ enum {
              * goes in fragments; without either flag it is dropped */
     HB_REWRITE_FRAGMENT_INNER = 8u, /* each fragment of the packet goes in a tunnel packet */
     HB_REWRITE_PROXY_V2 = 16u,      /* full NAT: a PROXY header before a connection's first byte */
-    HB_REWRITE_TCP_OPTION = 32u,    /* full NAT: the client's address as a TCP option */
+    HB_REWRITE_TCP_OPTION = 32u,    /* full NAT: the client's address as TCP option 254 */
+    HB_REWRITE_TCP_OPTION_28 = 64u, /* the same as option 28 */
 };
 
 struct hb_rewrite {

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nat_icmp.h: ICMP errors about packets of NAT and full NAT, handed on with their quotes
+ * translated.
+ *
+ *     from a backend, about a request          to the client: as if the VIP had sent it
+ *     from a router behind the balancer        the same, its own address stays
+ *     from a router or a client about an       to the backend that sent the answer
+ *     answer, addressed to the VIP
+ */
+#ifndef HB_DATAPLANE_NAT_ICMP_H
+#define HB_DATAPLANE_NAT_ICMP_H
+
+#include "batch.h"
+#include "nat_quote.h"
+
+/* An error from the side of the backends, NAT without sessions. False: it was dropped. */
+bool hb_nat_icmp_return(struct hb_batch *batch, struct hb_packet *packet,
+                        struct hb_nat_header *outer);
+
+/* An error from the side of the clients, whose backend is set. False: it was dropped. */
+bool hb_nat_icmp_request(struct hb_batch *batch, struct hb_packet *packet,
+                         struct hb_nat_header *outer);
+
+/* The flow that a packet belongs to as the client sees it, from its headers; `answer`: the packet
+ * goes to the client. */
+struct hb_flow_key hb_nat_flow_key(const struct hb_nat_header *header, bool answer);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Damaged requests, answers and ICMP errors through NAT and full NAT: each ends exactly once,
+ * nothing outside the frame is read or written, and a packet that was sound and leaves is sound.
+ * PROXY headers and TCP options are put in where the backend asks for them. The rig's tight buffers
+ * end with the frame and its teardown checks the accounts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+
+#include "fuzz.h"
+#include "nat_frames.h"
+#include "rig.h"
+
+/* Backends 1 (NAT) and 2 (full NAT), pools 0 and 1, one family at a time. */
+static void publish_nat(struct rig *rig, uint8_t family, uint8_t flags)
+{
+    for (uint16_t id = 1; id <= 2; id++) {
+        add_backend(rig, id, id - 1u, family);
+        translate_backend(rig, id, id == 1 ? HB_FORWARDING_NAT : HB_FORWARDING_FULL_NAT);
+        share_table(rig, id - 1u);
+    }
+    rig->backend[2].flags = flags;
+    rig->services = 0;
+    add_service(rig, family, HB_PROTOCOL_TCP, 80, 0);
+    add_service(rig, family, HB_PROTOCOL_UDP, 443, 0);
+    add_service(rig, family, HB_PROTOCOL_TCP, 81, 1);
+    add_service(rig, family, HB_PROTOCOL_UDP, 444, 1);
+    rig->sources = 1;
+    rig->source[0] =
+        (struct hb_source_record){.family = family, .port_first = 2000, .port_last = 2063};
+    inet_pton(family == 6 ? AF_INET6 : AF_INET, family == 6 ? "2001:db8:0:f::64" : "198.51.100.64",
+              rig->source[0].address);
+    publish(rig);
+}
+
+static struct frame random_frame(uint64_t *random, uint8_t family)
+{
+    bool six = family == 6, full = fuzz_below(random, 2), answer = fuzz_below(random, 2);
+    struct spec spec = {
+        .family = family,
+        .protocol = fuzz_below(random, 2) ? 6 : 17,
+        .source_port = (uint16_t)(1024 + fuzz_below(random, 8)),
+        .flags = fuzz_below(random, 2) ? (uint8_t)fuzz_random(random)
+                                       : (uint8_t)(fuzz_below(random, 2) ? SYN : ACK),
+        .tags = (uint8_t)fuzz_below(random, 3),
+        .payload = (uint32_t)fuzz_below(random, fuzz_below(random, 8) ? 80 : 1440),
+    };
+
+    spec.destination_port = (uint16_t)((spec.protocol == 6 ? 80 : 443) + full);
+    if (family == 4 && fuzz_below(random, 4) == 0)
+        spec.options = (uint8_t)(4 * fuzz_below(random, 11));
+    if (answer) {
+        uint16_t port = spec.destination_port;
+
+        spec.source = six ? (full ? "2001:db8:0:b::12" : "2001:db8:0:b::11")
+                          : (full ? "198.51.100.12" : "198.51.100.11");
+        spec.destination = full ? (six ? "2001:db8:0:f::64" : "198.51.100.64") : NULL;
+        if (!full)
+            spec.destination = six ? "2001:db8:0:c::9" : "203.0.113.9";
+        spec.destination_port = full ? (uint16_t)(2000 + fuzz_below(random, 64)) : spec.source_port;
+        spec.source_port = port;
+    }
+    return build(&spec);
+}
+
+/* Some as they are, some with random TCP options, some quoted by an error. */
+static struct frame make_frame(uint64_t *random, uint8_t family)
+{
+    struct frame frame = random_frame(random, family), about;
+    const bool six = family == 6;
+
+    if (fuzz_below(random, 4) != 0)
+        return whole(frame);
+    about = whole(random_frame(random, family));
+    if (about.l3 != L3)
+        return whole(frame);
+    return icmp_error(six ? "2001:db8:0:b::11" : "198.51.100.11",
+                      fuzz_below(random, 2) ? (six ? "2001:db8:0:c::9" : "203.0.113.9")
+                                            : (six ? "2001:db8:0:f::64" : "198.51.100.64"),
+                      six ? 1 : 3, &about,
+                      (uint32_t)fuzz_below(random, about.ip_length < 160 ? about.ip_length : 160),
+                      64);
+}
+
+static void every_packet_ends_exactly_once(void **state)
+{
+    static const uint8_t flags[] = {0, HB_REWRITE_PROXY_V2, HB_REWRITE_TCP_OPTION,
+                                    HB_REWRITE_TCP_OPTION_28};
+    uint64_t rounds = fuzz_setting("HB_FUZZ_ROUNDS", 200000), untouched = 0;
+    struct rig *rig = *state;
+    const struct hb_worker_counters *counters = hb_counters_worker(rig->region, 0);
+
+    for (uint64_t round = 0; round < rounds; round++) {
+        uint64_t random = fuzz_setting("HB_FUZZ_SEED", 1) * rounds + round;
+        uint8_t family = round / 4096 % 2 ? 6 : 4;
+        struct frame frame = make_frame(&random, family), out;
+        bool damaged = fuzz_below(&random, 2) == 0;
+        uint64_t ended;
+
+        if (round % 4096 == 0)
+            publish_nat(rig, family, flags[round / 8192 % 4]);
+        if (damaged)
+            fuzz_damage(&random, frame.bytes, frame.length < 120 ? frame.length : 120);
+        if (damaged && fuzz_below(&random, 4) == 0)
+            frame = cut(frame, (uint32_t)(1 + fuzz_below(&random, frame.length)));
+        rig->tight = fuzz_below(&random, 2) == 0;
+        rig->now_ms += (uint32_t)fuzz_below(&random, 200);
+        ended = counters->tx_packets + counters->punted_packets + count_drops(rig);
+        send_frame(rig, &frame);
+        turn(rig);
+        if (receive(rig, PORT, &out) && !damaged && is_sound(&frame)) {
+            untouched++;
+            assert_true(is_sound(&out));
+        }
+        for (unsigned port = 0; port < PORTS; port++)
+            take_all(rig, port);
+        assert_int_equal(counters->tx_packets + counters->punted_packets + count_drops(rig),
+                         ended + 1);
+    }
+    print_message("%llu rounds: %llu sent, %llu of them whole, %llu dropped\n",
+                  (unsigned long long)rounds, (unsigned long long)counters->tx_packets,
+                  (unsigned long long)untouched, (unsigned long long)count_drops(rig));
+    assert_true(rounds < 10000 || (untouched > rounds / 50 && count_drops(rig) > rounds / 50));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_packet_ends_exactly_once, rig_setup, rig_teardown),
+    };
+    int status = rig_open();
+
+    if (status != 0)
+        return status;
+    status = cmocka_run_group_tests(tests, NULL, NULL);
+    rig_close();
+    return status;
+}
