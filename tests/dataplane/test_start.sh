@@ -98,6 +98,11 @@ check "a TAP for no port exits 1" ends notap 1 "${eal[@]}" -- "${own[@]}" --punt
 check "and is named" says notap "--punt 3=hb-tap"
 check "a TAP whose name is taken exits 1" ends taken 1 "${eal[@]}" -- "${own[@]}" --punt 0=lo
 check "and the remedy is told" says taken "choose another name"
+# BL-54, BL-109: no worker without a queue. (A file of no packets is a port of one queue.)
+printf '\xd4\xc3\xb2\xa1\2\0\4\0\0\0\0\0\0\0\0\0\0\0\1\0\1\0\0\0' >"$folder/none.pcap"
+check "fewer queues than workers exits 1" ends queues 1 --lcores "0@0,1@0,2@0" --no-huge -m 64 \
+    --vdev "net_pcap0,rx_pcap=$folder/none.pcap" --no-pci --no-telemetry -- "${own[@]}"
+check "and the remedy is told" says queues "has 1 queues, 2 workers need one each; use fewer lcores"
 check "too little memory exits 1" ends memory 1 "${eal[@]}" -m 16 -- "${own[@]}"
 check "and the remedy is told" says memory "(-m)"
 
@@ -110,7 +115,7 @@ for step in signals listener eal ports counters generation workers launch server
     unset HALBACH_TEST_FAIL_AFTER
 done
 
-# It serves, refuses what is bad, and one dataplane has one path.
+# It serves, refuses what is bad and goes on serving (BL-88), and one dataplane has one path (BL-106).
 check "it starts" start first "${eal[@]}" -- "${own[@]}"
 check "it adopts generations" "$publish" "$socket" 20
 check "with tables that it holds" "$publish" "$socket" 20 held

@@ -49,7 +49,7 @@ result=$(outage open "$settled_at")
 check_json "then no connection fails" "$result" '.failed == 0 and (.backends | length) == 3'
 note "in all this: $(traffic_end open)"
 
-# A pause: the receive ring fills up and must not stay stuck.
+# BL-109: a pause: the receive ring fills up and must not stay stuck.
 needed traffic udp udp "$UDP4" "$UDP6" --count 20 --rate 100
 pid=$(<"$LAB_DIR/dataplane.pid")
 kill -STOP "$pid"

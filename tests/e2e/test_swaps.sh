@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# 1,000 swaps of the lookup tables under load: no packet is lost or doubled and no established flow moves.
+# BL-69: 1,000 swaps of the lookup tables under load: no packet is lost or doubled and no established flow moves.
 source "$(dirname "$0")/tap.sh"
 
 SWAPS=${HB_SWAPS:-1000}

@@ -313,7 +313,40 @@ static void no_flow_goes_to_a_backend_that_is_down(void **state)
     }
 }
 
-/* No backend at all: a drop that says so, for the service as well; entries wait for their backend.
+/* BL-49: a UDP flow that never pauses leaves a backend that is gone or down with its next datagram,
+ * which is not lost; a drain it may outlast, until the backend is taken out. */
+static void a_busy_udp_flow_leaves(void **state)
+{
+    static const uint8_t steps[][2] = {{0, 0}, {HB_BACKEND_DOWN, 0}, {HB_BACKEND_DRAINING, 1}};
+    struct rig *rig = start(state, 2);
+
+    for (uint16_t i = 0; i < 3; i++) {
+        add_backend(rig, 1, 0, 4);
+        rig->backend[1].incarnation = 1 + i;
+        table_says(rig, 1);
+        for (uint32_t n = 0; n < 50; n++) {
+            assert_int_equal(B(rig, UDP4(.source_port = 1 + i)), 1);
+            advance(rig, 100);
+        }
+        if (steps[i][0] == 0)
+            rig->backend[1] = (struct hb_backend){0};
+        else
+            rig->backend[1].use = steps[i][0];
+        table_says(rig, 2);
+        for (uint32_t n = 0; n < 300; n++) {
+            assert_int_equal(B(rig, UDP4(.source_port = 1 + i)), steps[i][1] ? 1 : 2);
+            advance(rig, 100);
+        }
+        rig->backend[1].use = HB_BACKEND_DOWN; /* the end of the drain */
+        publish(rig);
+        assert_int_equal(B(rig, UDP4(.source_port = 1 + i)), 2);
+    }
+    assert_int_equal(counters(rig)->flow_reselects, 3);
+    assert_int_equal(count_drops(rig), 0);
+}
+
+/* BL-68: no backend at all: a drop that says so, for the service as well; entries wait for their
+ * backend.
  */
 static void a_pool_without_backends(void **state)
 {
@@ -518,6 +551,7 @@ int main(void)
         TEST(a_forged_reset_does_not_end_a_flow),
         TEST(flows_leave_a_backend_that_is_down),
         TEST(no_flow_goes_to_a_backend_that_is_down),
+        TEST(a_busy_udp_flow_leaves),
         TEST(a_pool_without_backends),
         TEST(a_reused_id_inherits_nothing),
         TEST(flows_follow_the_pool_of_their_service),

@@ -95,6 +95,7 @@ static struct frame answer_to(struct frame request)
     return poke16(answer, l3 + size + 2, checksum(icmp, answer.ip_length - size));
 }
 
+/* Whatever TTL they have left, one included (BL-05). */
 static void echoes_are_answered(void **state)
 {
     struct rig *rig = *state;

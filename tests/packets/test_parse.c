@@ -100,7 +100,8 @@ static void fragments(void **state)
     RUN(rows);
 }
 
-/* BL-05: nothing is decremented, so 1 is as good as 2; 0 is never forwarded. */
+/* BL-05: nothing is decremented, so 1 is as good as 2; 0 is never forwarded. What is for this
+ * machine is the kernel's, who asks for no other hop. */
 static void time_to_live(void **state)
 {
     const struct row rows[] = {
@@ -112,6 +113,11 @@ static void time_to_live(void **state)
         {"hop limit 0", poke8(TCP6(), IP6_HOPS, 0), DROP(TTL_EXPIRED)},
         {"BGP to the balancer itself with TTL 1",
          TCP4(.ttl = 1, .destination = "198.51.100.10", .destination_port = 179), PUNT(NOT_VIP)},
+        {"the same with hop limit 1",
+         TCP6(.ttl = 1, .destination = "2001:db8:0:1::10", .destination_port = 179), PUNT(NOT_VIP)},
+        {"the answer to the balancer's own connection",
+         TCP4(.ttl = 1, .flags = SYN | ACK, .destination = "198.51.100.10", .source_port = 179),
+         PUNT(NOT_VIP)},
     };
     RUN(rows);
 }

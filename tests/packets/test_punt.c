@@ -59,7 +59,7 @@ static void a_flood_is_cut_to_the_rate(void **state)
     assert_int_equal(punted(rig, to_host(17), 300), 7);
 }
 
-/* While the class of all else is used up, each of these has its own hundred. */
+/* BL-41: while the class of all else is used up, each of these has its own hundred. */
 static void what_keeps_the_host_reachable_has_its_own_rate(void **state)
 {
     struct rig *rig = start(state, RATE);
@@ -91,7 +91,7 @@ static void no_limit_and_no_generation(void **state)
     assert_int_equal(counters(rig)->drops[HB_DROP_PUNT_LIMIT], 0);
 }
 
-/* A VIP's packets are not the kernel's, however many there are of either. */
+/* BL-41: a VIP's packets are not the kernel's, however many there are of either. */
 static void vips_are_not_touched(void **state)
 {
     struct rig *rig = start(state, 1);

@@ -53,7 +53,7 @@ static void an_empty_generation(void **state)
     RUN_ROWS(rig, rows, 4);
 }
 
-/* BL-73: TCP and UDP of one port are two services, with flows of their own. */
+/* BL-73, BL-113: TCP and UDP of one port are two services, with flows and counters of their own. */
 static void tcp_and_udp_on_one_port(void **state)
 {
     struct rig *rig = *state;
@@ -257,6 +257,94 @@ static void noise_leaves_nothing_behind(void **state)
     }
 }
 
+/* BL-115: what a healthy network brings counts as no drop, and every packet has one end. */
+static void clean_traffic_drops_nothing(void **state)
+{
+    struct frame nd = IP6(58, .source = "fe80::1", .destination = "ff02::1:ff00:10");
+    const struct frame day[] = {
+        build_arp(),
+        poke16(build_arp(), ETHERTYPE, 0x88cc), /* LLDP */
+        nd,
+        TCP4(.ttl = 1, .destination = "198.51.100.10", .destination_port = 179),
+        TCP6(.flags = ACK, .destination = "2001:db8:0:1::10", .source_port = 80), /* a probe's */
+        ICMP4(.type = 8, .payload = 56),
+        TCP4(),
+        TCP4(.flags = ACK | PSH, .payload = 700),
+        TCP4(.flags = FIN | ACK),
+        TCP4(.flags = ACK),
+        TCP6(.source_port = 9),
+        TCP6(.source_port = 9, .flags = RST),
+        UDP4(.payload = 1200), /* the first of a QUIC connection */
+        UDP6(.payload = 1200),
+    };
+    struct rig *rig = *state;
+    uint32_t count = sizeof(day) / sizeof(day[0]), rounds = 20;
+
+    rig->settings.echo = HB_ECHO_ANSWER;
+    rig->settings.icmp_rate = 1000;
+    publish_one_backend(rig, 4);
+    rig->worker->config.kernel[0] = (struct hb_kernel_way){true, PUNT_PORT};
+    for (uint32_t round = 0; round < rounds; round++) {
+        for (uint32_t i = 0; i < count; i++) {
+            send_frame(rig, &day[i]);
+            if (i % 3 == 2 || i == count - 1) /* what the punt port takes at a time */
+                turn(rig);
+            take_all(rig, PUNT_PORT);
+        }
+        take_all(rig, PORT);
+        if (round % 5 == 4)
+            publish(rig);
+        advance(rig, 1000);
+    }
+    assert_int_equal(count_drops(rig), 0);
+    assert_int_equal(counters(rig)->rx_packets, rounds * count);
+    assert_int_equal(counters(rig)->punted_packets, rounds * 5);
+    assert_int_equal(counters(rig)->tx_packets, rounds * (count - 5));
+    assert_int_equal(hb_counters_services(rig->region, 0)[0].drops, 0);
+}
+
+/* BL-108: buffers of two pools in one burst, and of both in one packet, as they come from ports of
+ * two NUMA nodes: whatever becomes of a packet, each pool has all of its own back. */
+static void buffers_go_back_to_their_pools(void **state)
+{
+    struct rig *rig = *state;
+    struct rte_mempool *other =
+        rte_pktmbuf_pool_create("other", 127, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    struct frame kinds[] = {TCP4(.flags = ACK, .payload = 60), TCP4(.destination_port = 9),
+                            cut(TCP4(), 20), build_arp(), ICMP4(.type = 8, .payload = 60)};
+
+    assert_non_null(other);
+    publish_one_backend(rig, 4);
+    rig->worker->config.kernel[0] = (struct hb_kernel_way){true, PUNT_PORT}; /* soon full */
+    for (uint32_t round = 0; round < 200; round++) {
+        for (uint32_t i = 0; i < 30; i++) {
+            const struct frame *frame = &kinds[i % 5];
+            struct rte_mbuf *mbuf = rte_pktmbuf_alloc(other);
+
+            if (i % 3 != 0) {
+                memcpy(rte_pktmbuf_append(mbuf, (uint16_t)frame->length), frame->bytes,
+                       frame->length);
+            } else { /* the end of a packet that begins in the rig's pool */
+                struct rte_mbuf *first = make_mbuf(frame, RTE_PKTMBUF_HEADROOM, 0);
+
+                rte_pktmbuf_append(mbuf, 8);
+                assert_int_equal(rte_pktmbuf_chain(first, mbuf), 0);
+                mbuf = first;
+            }
+            send_mbuf(rig, mbuf);
+        }
+        turn(rig);
+        take_all(rig, PORT);
+        if (round % 2 == 0)
+            take_all(rig, PUNT_PORT);
+    }
+    take_all(rig, PUNT_PORT);
+    assert_true(counters(rig)->drops[HB_DROP_PUNT_FULL] > 0);
+    assert_true(counters(rig)->tx_packets > 0);
+    assert_int_equal(rte_mempool_avail_count(other), 127);
+    rte_mempool_free(other);
+}
+
 /* The worker's own ageing, turn by turn: every entry goes within one sweep after its time. */
 static void ageing_keeps_up_by_itself(void **state)
 {
@@ -289,6 +377,8 @@ int main(void)
         TEST(a_mixed_burst),
         TEST(clients_of_one_network_spread),
         TEST(noise_leaves_nothing_behind),
+        TEST(clean_traffic_drops_nothing),
+        TEST(buffers_go_back_to_their_pools),
         TEST(ageing_keeps_up_by_itself),
     };
     int failed = rig_open();
