@@ -56,6 +56,22 @@ note "established TCP, of which those of b2 broke at the deadline: $(jq -c '[.co
 check_json "connections of other backends were not touched" "$hold" '[.broken[] | select(.backend != "b2")] == []'
 check_json "no new connection failed, no datagram was lost or doubled" "[$open, $udp]" 'all(.[]; .failed == 0)'
 
+# A deadline that resets: both ends of each connection hear of it, and nobody else does.
+connections_of() { in_ns "$1" ss -Htn state established 'sport = :80' | wc -l; }
+needed traffic ends hold "$URL4/echo" "$URL6/echo" --count 30 --rate 10
+check "b2's server has connections" test "$(connections_of b2)" -gt 0
+resets=$(api GET stats | jq .totals.drain_resets)
+check "drain b2 with resets at the deadline" ctl drain b2 --deadline 2s --at-deadline reset
+needed wait_for 10 "b2 is disabled" disabled
+no_connections() { [ "$(connections_of b2)" = 0 ]; }
+check "its server's ends are gone" wait_for 10 "no connection of b2" no_connections
+check "other servers have theirs" test "$(connections_of b1)" -gt 0
+check_json "the dataplane counts the resets" "$(api GET stats)" ".totals.drain_resets > $resets"
+check "undrain b2" ctl undrain b2
+ends=$(traffic_end ends)
+note "connections that were reset: $(jq -c '[.connections, .failed, .moved]' <<<"$ends")"
+check_json "the clients' ends were reset, at once and only those of b2" "$ends" '.failed > 0 and .moved == 0 and ([.broken[] | [.backend, .problem]] | unique) == [["b2", "reset"]]'
+
 # No flow is left: said early, not at the deadline.
 empty() { [ "$(api GET backends | jq '[.backends[] | select(.name == "b3") | .flows] | add')" = 0 ]; }
 launch quick "$(program halbachctl)" --socket "$LAB_DIR/control.sock" drain b3 --deadline 10m --wait
