@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "address.h"
-#include "config_nat.h"
 #include "address_prefix.h"
+#include "config_nat.h"
 #include "forwarding.h"
 #include "halbach/flow_key.h"
 #include "halbach/generation.h"

@@ -19,10 +19,14 @@
     .size = sizeof(((struct hb_forwarding_options *)0)->member)
 
 const struct hb_config_choice hb_config_forwardings[] = {
-    {"ipip", HB_FORWARDING_IPIP}, {"gue", HB_FORWARDING_GUE},
-    {"gre", HB_FORWARDING_GRE},   {"vxlan", HB_FORWARDING_VXLAN},
-    {"l2", HB_FORWARDING_L2},     {"l3dsr", HB_FORWARDING_L3DSR},
-    {"nat", HB_FORWARDING_NAT},   {"full_nat", HB_FORWARDING_FULL_NAT},
+    {"ipip", HB_FORWARDING_IPIP},
+    {"gue", HB_FORWARDING_GUE},
+    {"gre", HB_FORWARDING_GRE},
+    {"vxlan", HB_FORWARDING_VXLAN},
+    {"l2", HB_FORWARDING_L2},
+    {"l3dsr", HB_FORWARDING_L3DSR},
+    {"nat", HB_FORWARDING_NAT},
+    {"full_nat", HB_FORWARDING_FULL_NAT},
     {NULL, 0},
 };
 
