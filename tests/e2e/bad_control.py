@@ -18,15 +18,16 @@ import socket
 import struct
 import sys
 
-PROTOCOL_MAGIC, PROTOCOL_VERSION = 0x504C4248, 2
+PROTOCOL_MAGIC, PROTOCOL_VERSION = 0x504C4248, 3
 REFUSED, HELLO, HELLO_REPLY, PUBLISH, PUBLISH_REPLY = 1, 2, 3, 4, 5
 SEALS = 0x1 | 0x2 | 0x4 | 0x8  # F_SEAL_SEAL, _SHRINK, _GROW, _WRITE
 F_ADD_SEALS = 1033
-REASONS = ("NONE NO_FD SEALS SIZE MAGIC VERSION CHECKSUM SECTION NAME SERVICE SERVICE_DUPLICATE POOL_INDEX BACKEND REWRITE "
-           "TABLE_INDEX TABLE TABLE_DIGEST TABLE_UNKNOWN SLOT PREVIOUS NO_MEMORY").split()
+REASONS = ("NONE NO_FD SEALS SIZE MAGIC VERSION CHECKSUM SECTION NAME SETTINGS SERVICE SERVICE_DUPLICATE PREFIX QUIC "
+           "SOURCE POOL_INDEX BACKEND REWRITE TABLE_INDEX TABLE TABLE_DIGEST TABLE_UNKNOWN SLOT PREVIOUS NO_MEMORY").split()
 # Offsets in struct hb_generation_header.
 TOTAL_SIZE, CHECKSUM, NUMBER = 16, 24, 32
 SERVICES, POOLS, BACKENDS, TABLES = 120, 136, 152, 168
+ECHO = 256 + 32  # in the settings at the end
 
 xxhash = ctypes.CDLL("libxxhash.so.0")
 xxhash.XXH3_64bits.restype = ctypes.c_uint64
@@ -87,7 +88,7 @@ def cases(good):
     yield "not sealed against writing", "SEALS", bytearray(good), SEALS & ~0x8
     yield "empty", "SIZE", bytearray(), SEALS
     yield "truncated inside the header", "SIZE", bytearray(good[:100]), SEALS
-    yield "truncated behind the header", "SECTION", cut(192), SEALS
+    yield "truncated behind the header", "SECTION", cut(384), SEALS
     yield "truncated inside a table", "TABLE", cut(size - 64), SEALS
     yield "longer than its header says", "SIZE", longer, SEALS
     yield "wrong magic", "MAGIC", damaged("<Q", 0, 0x1122334455667788), SEALS
@@ -98,9 +99,10 @@ def cases(good):
     yield "section outside", "SECTION", damaged("<Q", POOLS, 1 << 40), SEALS
     yield "offset that wraps", "SECTION", damaged("<Q", BACKENDS, (1 << 64) - 64), SEALS
     yield "too many records", "SECTION", damaged("<I", TABLES + 8, 0xFFFFFFFF), SEALS
-    yield "empty name", "NAME", damaged("<Q", services + 64, 0), SEALS
+    yield "empty name", "NAME", damaged("<Q", services + 128, 0), SEALS
+    yield "echo 9", "SETTINGS", damaged("<B", ECHO, 9), SEALS
     yield "service of family 5", "SERVICE", damaged("<B", services + 19, 5), SEALS
-    yield "service names pool 999", "POOL_INDEX", damaged("<I", services + 24, 999), SEALS
+    yield "service names pool 999", "POOL_INDEX", damaged("<I", services + 32, 999), SEALS
     yield "backend id 0", "BACKEND", damaged("<I", backends, 0), SEALS
     yield "rewrite of 95 bytes", "REWRITE", damaged("<B", backends + 32, 95), SEALS
     yield "rewrite to port 77", "REWRITE", damaged("<H", backends + 36, 77), SEALS

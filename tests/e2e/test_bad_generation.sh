@@ -22,10 +22,10 @@ while IFS=$'\t' read -r name expected reason number; do
     check "$name: $expected" test "$reason" = "$expected"
     [ "$expected" = NONE ] || check "$name: generation $serving keeps serving" test "$number" -eq "$serving"
 done < <(jq -r '[.case, .expected, .reason, .serving] | @tsv' <<<"$results" 2>/dev/null)
-check "all cases were played" test "$(jq -s length <<<"$results")" -eq 26
+check "all cases were played" test "$(jq -s length <<<"$results")" -eq 27
 lines=$(($(wc -l <"$LAB_DIR/dataplane.log") - lines_before))
 note "the dataplane's log grew by $lines lines"
-check "the log says each of the 25 refusals, once" test "$(tail -n $lines "$LAB_DIR/dataplane.log" | grep -ci 'refused\|reject')" -eq 25
+check "the log says each of the 26 refusals, once" test "$(tail -n $lines "$LAB_DIR/dataplane.log" | grep -ci 'refused\|reject')" -eq 26
 
 needed start_control
 check "control takes over again" wait_for 5 "control is in sync" in_sync
