@@ -48,7 +48,8 @@ note "new: $open"
 check_json "no established connection broke or moved" "$hold" '.failed == 0 and .moved == 0'
 check_json "no new connection failed" "$open" '.failed == 0'
 check_json "no datagram was lost or doubled, no flow moved" "$udp" '.failed == 0 and .moved == 0'
-check "no state file was set aside, no file is left over" test "$(find "$LAB_DIR" -name 'state.json*' ! -name state.json ! -name 'state.json.new' ! -name 'state.json.slots' | wc -l)" = 0
+check "no state file was set aside, no file is left over" test "$(find "$LAB_DIR" -name 'state.json*' ! -name state.json ! -name 'state.json.new' ! -name 'state.json.slots' \
+    ! -name 'state.json.history' ! -name 'state.json.configs' | wc -l)" = 0
 check "neither daemon ended in any other way" \
     test "$(cat "$LAB_DIR"/{control,dataplane}.log | grep 'supervise: .* ended' | grep -vc 'status 137')" = 0
 for n in 2 3 4; do

@@ -28,6 +28,7 @@ kill_nginx 3
 told() { jq -es "any(.[]; .type == \"backend\" and .object == \"b3\" and (.message | test(\"$1\")))" "$LAB_DIR/follow.out"; }
 check "the stream tells that b3 is down, and why" wait_for 5 "an event" told "is down: port 80: .+"
 start_nginx 3
+needed wait_for 10 "b3 is up" backend_is b3 up
 check "and that it is up again" wait_for 5 "an event" told "is up"
 stop follow
 wait_for 3 "the dataplane has it" in_sync

@@ -14,7 +14,7 @@ cp "$config" "$LAB_DIR/same.yaml"
 write_config 1 3
 mv "$config" "$LAB_DIR/without_b2.yaml"
 cp "$LAB_DIR/same.yaml" "$config"
-status() { api GET status | jq -S 'del(.uptime_s, .dataplane.flows)'; }
+status() { api GET status | jq -S 'del(.uptime_s, .dataplane.flows, .maintenance)'; }
 before=$(status)
 
 plan=$(ctl plan -f "$LAB_DIR/same.yaml" --json)
