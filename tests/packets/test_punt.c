@@ -105,11 +105,11 @@ static void vips_are_not_touched(void **state)
 static void cut_frames_are_judged_by_what_is_there(void **state)
 {
     struct rig *rig = start(state, 1000000);
-    struct frame frames[] = {to_host(6), build_arp(), poke8(UDP6(), 14 + 6, 58)};
+    struct frame frames[] = {to_host(6), build_arp(),
+                             poke_address(poke8(UDP6(), 14 + 6, 58), 14 + 24, "2001:db8:0:1::10")};
 
     rig->tight = true;
     for (uint32_t kind = 0; kind < 3; kind++) {
-        frames[kind] = poke_address(frames[kind], 14 + 24, "2001:db8:0:1::10");
         for (uint32_t length = 1; length <= frames[kind].length; length++) {
             struct frame frame = cut(frames[kind], length), out;
             uint64_t ended = counters(rig)->punted_packets + count_drops(rig);
