@@ -150,10 +150,11 @@ static void fill_limits(struct hb_service_extra *extra, const struct hb_service_
     uint64_t flows = record->flows_max < UINT32_MAX ? record->flows_max : UINT32_MAX;
 
     extra->limits_rate = record->new_flows_rate != 0;
-    extra->rate_depth = record->new_flows_rate * HB_RATE_ONE / workers;
-    extra->rate_step = (extra->rate_depth + 999) / 1000;
-    if (extra->rate_depth < HB_RATE_ONE)
-        extra->rate_depth = HB_RATE_ONE;
+    extra->rate.token = HB_FLOW_TOKEN;
+    extra->rate.depth = record->new_flows_rate * HB_FLOW_TOKEN / workers;
+    extra->rate.step = (extra->rate.depth + 999) / 1000;
+    if (extra->rate.depth < HB_FLOW_TOKEN)
+        extra->rate.depth = HB_FLOW_TOKEN;
     extra->limits_flows = flows != 0;
     extra->flows_share = (uint32_t)(flows / workers);
     extra->flows_rest = (uint32_t)(flows % workers);
