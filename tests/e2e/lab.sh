@@ -288,15 +288,18 @@ restore_hugepages() {
 
 # The main lcore (0) sleeps most of the time, the worker (1) polls; on a machine with one CPU both share it.
 # --idle-sleep: the machine has few CPUs and all of the lab runs on them. LAB_EAL_PORTS and LAB_PORTS are for another
-# port than eth0: options of EAL and of the dataplane.
+# port than eth0: options of EAL and of the dataplane. LAB_WORKERS: more workers than one, which share that CPU.
 start_dataplane() {
-    local worker_cpu=1
+    local worker_cpu=1 lcores=0@0 worker
     [ "$(nproc)" -gt 1 ] || worker_cpu=0
+    for ((worker = 1; worker <= ${LAB_WORKERS:-1}; worker++)); do
+        lcores+=",$worker@$worker_cpu"
+    done
     [ -n "${LAB_EAL_MEMORY:-}" ] || choose_memory
     # shellcheck disable=SC2086 # LAB_EAL_MEMORY is several words
     launch dataplane-supervisor "$LAB_SOURCE/supervise.sh" "$LAB_DIR/dataplane.pid" "$LAB_DIR/dataplane.log" \
         ip netns exec "$LAB-lb" "$(program halbach-dataplane)" \
-        --lcores "0@0,1@$worker_cpu" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
+        --lcores "$lcores" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
         ${LAB_PORTS---interface eth0} --socket "$LAB_DIR/dataplane.sock" --flows 65536 --idle-sleep 50 ${LAB_DATAPLANE_OPTIONS:-}
     wait_for 20 "the dataplane listens on its socket" test -S "$LAB_DIR/dataplane.sock"
 }
