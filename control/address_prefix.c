@@ -45,6 +45,24 @@ bool hb_address_prefix_parse(const char *text, struct hb_address_prefix *prefix,
     return !*stray;
 }
 
+bool hb_address_or_prefix_parse(const char *text, struct hb_address_prefix *prefix, bool *stray)
+{
+    if (strchr(text, '/') != NULL)
+        return hb_address_prefix_parse(text, prefix, stray);
+    *stray = false;
+    memset(prefix, 0, sizeof(*prefix));
+    if (!hb_address_parse(text, &prefix->address))
+        return false;
+    prefix->length = hb_address_bits(prefix->address.family);
+    return true;
+}
+
+void hb_address_mask(struct hb_address *address, uint8_t length)
+{
+    for (uint32_t i = 0; i < sizeof(address->bytes); i++)
+        address->bytes[i] &= mask_of(length, i);
+}
+
 const char *hb_address_prefix_print(const struct hb_address_prefix *prefix, char *text)
 {
     char address[HB_ADDRESS_TEXT];

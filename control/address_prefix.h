@@ -15,8 +15,15 @@ struct hb_address_prefix {
 
 #define HB_ADDRESS_PREFIX_TEXT (HB_ADDRESS_TEXT + 4)
 
-/* Parses "198.51.100.128/25". *stray: the text is a prefix but for bits that are set behind it. */
+/* Parses "198.51.100.128/25". *stray: the text is a prefix but for bits that are set behind it;
+ * *prefix has what is written then. */
 bool hb_address_prefix_parse(const char *text, struct hb_address_prefix *prefix, bool *stray);
+
+/* The same, and takes an address alone as the prefix that holds nothing else. */
+bool hb_address_or_prefix_parse(const char *text, struct hb_address_prefix *prefix, bool *stray);
+
+/* Clears the bits of an address behind a prefix of `length` bits. */
+void hb_address_mask(struct hb_address *address, uint8_t length);
 
 /* Prints it into `text` (HB_ADDRESS_PREFIX_TEXT bytes) and returns that. */
 const char *hb_address_prefix_print(const struct hb_address_prefix *prefix, char *text);

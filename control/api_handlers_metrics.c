@@ -95,6 +95,10 @@ static const struct {
     COUNTER(drain_resets, "drain_resets", "Flows ended by a reset at a drain's deadline."),
     COUNTER(quic_routed, "quic_routed", "Packets whose connection id named their backend."),
     COUNTER(quic_unroutable, "quic_unroutable", "Short headers whose id did not."),
+    GAUGE(nat_sessions, "nat_sessions", "Sessions of full NAT in use."),
+    GAUGE(nat_sessions_max, "nat_sessions_max", "Sessions that there is room for."),
+    COUNTER(nat_resets, "nat_resets", "Connections of full NAT reset: their backend was gone."),
+    COUNTER(nat_handovers, "nat_handovers", "Answers given to the worker of their session."),
     COUNTER(kernel_packets, "kernel_sent_packets", "Packets that the kernel sent by a punt port."),
     COUNTER(kernel_losses, "kernel_lost_packets",
             "Packets of the kernel that a port did not take."),
@@ -182,7 +186,16 @@ struct family {
     enum hb_metric_type type;
 };
 
-enum { POOL_HEALTHY, POOL_USABLE, POOL_MINIMUM, POOL_NORMAL, POOL_UNSETTLED, POOL_ALL };
+enum {
+    POOL_HEALTHY,
+    POOL_USABLE,
+    POOL_MINIMUM,
+    POOL_NORMAL,
+    POOL_UNSETTLED,
+    POOL_NAT_PORTS,
+    POOL_NAT_USED,
+    POOL_ALL
+};
 
 static const struct family pool_families[POOL_ALL] = {
     {"halbach_pool_healthy_backends", "Backends of its own that could take new flows.",
@@ -193,10 +206,15 @@ static const struct family pool_families[POOL_ALL] = {
     {"halbach_pool_normal", "1 while its own backends serve; 0: panic, backup, closed, leaving.",
      HB_METRIC_GAUGE},
     {"halbach_pool_unsettled_slots", "Slots that had another owner lately.", HB_METRIC_GAUGE},
+    {"halbach_pool_nat_ports", "Source ports of full NAT, for each backend.", HB_METRIC_GAUGE},
+    {"halbach_pool_nat_ports_used", "Of those, in use for the backend that needs most.",
+     HB_METRIC_GAUGE},
 };
 
-static void add_pools(FILE *to, const struct hb_model *model)
+static void add_pools(FILE *to, struct hb_control *control)
 {
+    const struct hb_model *model = control->model;
+
     for (int f = 0; f < POOL_ALL; f++) {
         const struct family *family = &pool_families[f];
 
@@ -204,15 +222,20 @@ static void add_pools(FILE *to, const struct hb_model *model)
         for (uint32_t p = 0; p < model->pools_count; p++) {
             const struct hb_model_pool *pool = &model->pools[p];
             const struct hb_label labels[] = {{"pool", pool->name}, {NULL, NULL}};
+            struct hb_nat_use nat;
+            bool full_nat = hb_pool_nat_use(control, pool, &nat);
             const uint64_t values[POOL_ALL] = {
                 [POOL_HEALTHY] = pool->strength.usable,
                 [POOL_USABLE] = pool->usable,
                 [POOL_MINIMUM] = pool->failure.minimum > 0 ? pool->failure.minimum : 1,
                 [POOL_NORMAL] = pool->mode == HB_POOL_MODE_NORMAL,
                 [POOL_UNSETTLED] = pool->owner ? pool->history.unsettled_count : 0,
+                [POOL_NAT_PORTS] = nat.ports,
+                [POOL_NAT_USED] = nat.most,
             };
 
-            hb_metric_add(to, family->name, labels, values[f]);
+            if (full_nat || f < POOL_NAT_PORTS)
+                hb_metric_add(to, family->name, labels, values[f]);
         }
     }
 }
@@ -224,6 +247,7 @@ enum {
     SERVICE_DROPS,
     SERVICE_DENIED,
     SERVICE_LIMITED,
+    SERVICE_TOO_BIG,
     SERVICE_USABLE,
     SERVICE_ALL
 };
@@ -238,6 +262,8 @@ static const struct family service_families[SERVICE_ALL] = {
      HB_METRIC_COUNTER},
     {"halbach_service_limited_packets_total", "Of the drops: by its limits on flows.",
      HB_METRIC_COUNTER},
+    {"halbach_service_too_big_packets_total", "Of the drops: their senders were told what fits.",
+     HB_METRIC_COUNTER},
     {"halbach_service_usable_backends", "Backends that take its new flows.", HB_METRIC_GAUGE},
 };
 
@@ -245,13 +271,11 @@ static uint64_t service_value(struct hb_control *control, struct hb_model_servic
                               int family)
 {
     struct hb_counts counts = hb_control_service_counts(control, service);
-    const uint64_t values[SERVICE_ALL] = {counts.packets,
-                                          counts.bytes,
-                                          counts.new_flows,
-                                          counts.drops,
-                                          counts.denied,
-                                          counts.limited,
-                                          control->model->pools[service->pool].usable};
+    const uint64_t values[SERVICE_ALL] = {
+        counts.packets,   counts.bytes,
+        counts.new_flows, counts.drops,
+        counts.denied,    counts.limited,
+        counts.too_big,   control->model->pools[service->pool].usable};
 
     return values[family];
 }
@@ -283,6 +307,11 @@ enum {
     BACKEND_PACKETS,
     BACKEND_BYTES,
     BACKEND_NEW_FLOWS,
+    BACKEND_RETURNED_PACKETS,
+    BACKEND_RETURNED_BYTES,
+    BACKEND_UNREACHABLE,
+    BACKEND_NAT_EXHAUSTED,
+    BACKEND_NAT_SESSIONS,
     BACKEND_FLOWS,
     BACKEND_UP,
     BACKEND_ASSUMED,
@@ -298,6 +327,15 @@ static const struct family backend_families[BACKEND_ALL] = {
     {"halbach_backend_packets_total", "Packets forwarded to the backend.", HB_METRIC_COUNTER},
     {"halbach_backend_bytes_total", "Bytes of those, without tunnel headers.", HB_METRIC_COUNTER},
     {"halbach_backend_new_flows_total", "Flows that began.", HB_METRIC_COUNTER},
+    {"halbach_backend_returned_packets_total", "Answers of NAT that came back through here.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_returned_bytes_total", "Bytes of those.", HB_METRIC_COUNTER},
+    {"halbach_backend_unreachable_total", "ICMP unreachable errors about the backend.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_nat_exhausted_total", "New connections that found no source port free.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_nat_sessions", "Sessions of full NAT, each with a source port.",
+     HB_METRIC_GAUGE},
     {"halbach_backend_flows", "Entries in the flow caches.", HB_METRIC_GAUGE},
     {"halbach_backend_up", "1 while its health checks succeed.", HB_METRIC_GAUGE},
     {"halbach_backend_assumed", "1 while it is up, but its check takes silence for success.",
@@ -318,6 +356,12 @@ static uint64_t backend_value(struct hb_control *control, const struct hb_model_
         [BACKEND_PACKETS] = counts.packets,
         [BACKEND_BYTES] = counts.bytes,
         [BACKEND_NEW_FLOWS] = counts.new_flows,
+        [BACKEND_RETURNED_PACKETS] = counts.returned_packets,
+        [BACKEND_RETURNED_BYTES] = counts.returned_bytes,
+        [BACKEND_UNREACHABLE] = counts.unreachable,
+        [BACKEND_NAT_EXHAUSTED] = counts.nat_exhausted,
+        [BACKEND_NAT_SESSIONS] =
+            hb_counters_nat_total(hb_publisher_counters(control->publisher), backend->id).sessions,
         [BACKEND_FLOWS] = hb_control_backend_flows(control, backend->id),
         [BACKEND_UP] = backend->state.health == HB_BACKEND_UP,
         [BACKEND_ASSUMED] = backend->state.health == HB_BACKEND_UP && backend->state.assumed,
@@ -367,7 +411,7 @@ void hb_api_get_metrics(struct hb_api_call *call)
     if (to != NULL) {
         add_control(to, control);
         add_dataplane(to, hb_publisher_counters(control->publisher));
-        add_pools(to, control->model);
+        add_pools(to, control);
         add_services(to, control);
         add_backends(to, control);
     }

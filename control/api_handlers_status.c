@@ -130,8 +130,9 @@ static json_t *describe_warning(const struct hb_model_pool *pool)
                        "nearly all new flows; use maglev");
 }
 
-static json_t *describe_pools(const struct hb_model *model)
+static json_t *describe_pools(struct hb_control *control)
 {
+    const struct hb_model *model = control->model;
     json_t *pools = json_array();
 
     for (uint32_t p = 0; p < model->pools_count; p++) {
@@ -147,6 +148,7 @@ static json_t *describe_pools(const struct hb_model *model)
             (double)pool->bounded_load / HB_BOUNDED_LOAD_ONE, "digest",
             pool->owner ? hb_json_hex(pool->owners, sizeof(pool->owners)) : json_null(),
             "last_change", describe_change(&pool->change), "warning", describe_warning(pool));
+        json_object_set_new(object, "nat", hb_json_pool_nat(control, pool));
         hb_json_set_pool_life(object, pool);
         json_array_append_new(pools, object);
     }
@@ -186,7 +188,7 @@ void hb_api_get_status(struct hb_api_call *call)
                             describe_config(control), "dataplane", describe_dataplane(control),
                             "generation", describe_generation(control), "services",
                             model->services_count, "backends", count_backends(model), "pools",
-                            describe_pools(model), "drain_forced",
+                            describe_pools(control), "drain_forced",
                             (json_int_t)control->drain_forced, "maintenance",
                             hb_maintenance_describe(control)));
 }
@@ -217,16 +219,17 @@ static json_t *describe_service(struct hb_control *control, struct hb_model_serv
     const struct hb_model_pool *pool = &control->model->pools[service->pool];
     struct hb_counts counts = hb_control_service_counts(control, service);
     char vip[HB_ADDRESS_TEXT], ports[HB_PORTS_TEXT];
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
-                  "name", service->name, "tracking", tracking_names[service->tracking], "vip",
-                  hb_vip_print(&service->vip, service->prefix_length, vip), "protocol",
-                  hb_protocol_name(service->protocol), "port", service->port, "ports",
-                  hb_ports_print(service->port, service->port_last, ports), "pool", pool->name,
-                  "usable", pool->usable, "total", pool->backends_count, "packets",
-                  hb_json_count(counts.packets), "bytes", hb_json_count(counts.bytes), "new_flows",
-                  hb_json_count(counts.new_flows), "drops", hb_json_count(counts.drops), "denied",
-                  hb_json_count(counts.denied), "limited", hb_json_count(counts.limited));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:i, s:s, s:s, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, "
+        "s:o}",
+        "name", service->name, "tracking", tracking_names[service->tracking], "vip",
+        hb_vip_print(&service->vip, service->prefix_length, vip), "protocol",
+        hb_protocol_name(service->protocol), "port", service->port, "ports",
+        hb_ports_print(service->port, service->port_last, ports), "pool", pool->name, "usable",
+        pool->usable, "total", pool->backends_count, "packets", hb_json_count(counts.packets),
+        "bytes", hb_json_count(counts.bytes), "new_flows", hb_json_count(counts.new_flows), "drops",
+        hb_json_count(counts.drops), "denied", hb_json_count(counts.denied), "limited",
+        hb_json_count(counts.limited), "too_big", hb_json_count(counts.too_big));
 
     describe_rules(object, &service->rules);
     json_object_set_new(object, "flows",
@@ -290,6 +293,10 @@ static json_t *describe_backend(struct hb_control *control, const struct hb_mode
     json_object_set_new(object, "new_flows", hb_json_count(counts.new_flows));
     json_object_set_new(object, "packets", hb_json_count(counts.packets));
     json_object_set_new(object, "bytes", hb_json_count(counts.bytes));
+    json_object_set_new(object, "returned_packets", hb_json_count(counts.returned_packets));
+    json_object_set_new(object, "returned_bytes", hb_json_count(counts.returned_bytes));
+    json_object_set_new(object, "unreachable", hb_json_count(counts.unreachable));
+    json_object_set_new(object, "nat", hb_json_backend_nat(control, pool, backend));
     hb_json_set_health(object, pool, backend);
     json_object_set_new(object, "next_hop", describe_hop(backend));
     hb_json_set_backend_life(object, control, pool, backend);

@@ -60,6 +60,21 @@ void hb_json_set_backend_life(json_t *object, const struct hb_control *control,
                               const struct hb_model_pool *pool,
                               const struct hb_model_backend *backend);
 
+/* api_nat.c: of a pool's full NAT. */
+struct hb_nat_use {
+    uint64_t sessions;  /* to all backends */
+    uint64_t ports;     /* addresses times ports: so many connections each backend can have */
+    uint64_t most;      /* sessions of the backend that has most: ports in use */
+    uint64_t exhausted; /* new connections that found none */
+};
+/* False, and zeroes, for a pool without it. */
+bool hb_pool_nat_use(struct hb_control *control, const struct hb_model_pool *pool,
+                     struct hb_nat_use *use);
+/* The member `nat` of a pool and of a backend; null without full NAT. */
+json_t *hb_json_pool_nat(struct hb_control *control, const struct hb_model_pool *pool);
+json_t *hb_json_backend_nat(struct hb_control *control, const struct hb_model_pool *pool,
+                            struct hb_model_backend *backend);
+
 /* api_life.c */
 void hb_api_get_maintenance(struct hb_api_call *call);
 void hb_api_post_maintenance(struct hb_api_call *call);

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "address.h"
+#include "address_prefix.h"
 #include "halbach/generation.h"
 
 #define HB_NAT_PREFIXES_MAX 16
@@ -21,13 +21,8 @@ enum hb_client_address {
     HB_CLIENT_BY_OPTION_28,
 };
 
-struct hb_nat_prefix {
-    struct hb_address address;
-    uint8_t length;
-};
-
 struct hb_nat_sources {
-    struct hb_nat_prefix prefix[HB_NAT_PREFIXES_MAX];
+    struct hb_address_prefix prefix[HB_NAT_PREFIXES_MAX];
     uint32_t count;
 };
 

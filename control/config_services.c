@@ -99,45 +99,19 @@ bool hb_config_read_ports(struct hb_config_reader *reader, const struct hb_confi
     return true;
 }
 
-/* Splits "ADDRESS/LENGTH"; without a length it is the whole address. */
-static bool parse_prefix(const char *text, struct hb_address *address, uint8_t *length)
+/* Bits behind the prefix are set: what was meant? Always false. */
+static bool complain_stray(struct hb_config_reader *reader, const yaml_node_t *node,
+                           const char *path, const struct hb_address_prefix *prefix)
 {
-    const char *slash = strchr(text, '/');
-    char copy[HB_ADDRESS_TEXT];
-    uint32_t bits = 0;
+    char written[HB_ADDRESS_TEXT], meant[HB_ADDRESS_PREFIX_TEXT];
+    struct hb_address_prefix masked = *prefix;
 
-    if (slash == NULL) {
-        if (!hb_address_parse(text, address))
-            return false;
-        *length = hb_address_bits(address->family);
-        return true;
-    }
-    if ((size_t)(slash - text) >= sizeof(copy))
-        return false;
-    memcpy(copy, text, (size_t)(slash - text));
-    copy[slash - text] = '\0';
-    if (!hb_address_parse(copy, address) || !isdigit((unsigned char)slash[1]) ||
-        (slash[1] == '0' && slash[2] != '\0'))
-        return false;
-    for (slash++; isdigit((unsigned char)*slash) && bits <= 128; slash++)
-        bits = bits * 10 + (uint32_t)(*slash - '0');
-    *length = (uint8_t)bits;
-    return *slash == '\0' && bits <= hb_address_bits(address->family);
-}
-
-/* A prefix whose bits behind its length are zero; complains when they are not. */
-static bool check_clean(struct hb_config_reader *reader, const yaml_node_t *node, const char *path,
-                        struct hb_address *address, uint8_t length)
-{
-    char written[HB_ADDRESS_TEXT], meant[HB_ADDRESS_TEXT];
-
-    hb_address_print(address, written);
-    if (hb_address_mask(address, length))
-        return true;
+    hb_address_mask(&masked.address, masked.length);
     hb_config_complain(reader, line_of(node), path,
-                       "%s is an address within a prefix of %u bits; write %s/%u for the prefix, "
-                       "or the address alone",
-                       written, length, hb_address_print(address, meant), length);
+                       "%s is an address within a prefix of %u bits; write %s for the prefix, or "
+                       "the address alone",
+                       hb_address_print(&prefix->address, written), prefix->length,
+                       hb_address_prefix_print(&masked, meant));
     return false;
 }
 
@@ -147,8 +121,9 @@ bool hb_config_read_vip(struct hb_config_reader *reader, const struct hb_config_
     struct hb_service_config *service = object;
     const char *text = scalar_of(reader, node, path, key->expected);
     struct hb_config_key address_key = *key;
-    struct hb_address vip;
-    uint8_t length, least;
+    struct hb_address_prefix vip;
+    uint8_t least;
+    bool stray;
 
     if (text == NULL)
         return false;
@@ -159,30 +134,30 @@ bool hb_config_read_vip(struct hb_config_reader *reader, const struct hb_config_
         service->prefix_length = hb_address_bits(service->vip.family);
         return true;
     }
-    if (!parse_prefix(text, &vip, &length)) {
+    if (!hb_address_prefix_parse(text, &vip, &stray) && !stray) {
         char quoted[HB_CONFIG_QUOTED];
 
         hb_config_complain(reader, line_of(node), path, "expected %s, found \"%s\"", key->expected,
                            hb_config_quote(text, quoted));
         return false;
     }
-    least = vip.family == HB_FAMILY_IPV4 ? PREFIX_MIN4 : PREFIX_MIN6;
-    if (length < least) {
+    least = vip.address.family == HB_FAMILY_IPV4 ? PREFIX_MIN4 : PREFIX_MIN6;
+    if (vip.length < least) {
         hb_config_complain(reader, line_of(node), path,
                            "a VIP prefix of %u bits, at least %u are needed; name smaller ones",
-                           length, least);
+                           vip.length, least);
         return false;
     }
-    if (!check_clean(reader, node, path, &vip, length))
-        return false;
-    service->vip = vip;
-    service->prefix_length = length;
+    if (stray)
+        return complain_stray(reader, node, path, &vip);
+    service->vip = vip.address;
+    service->prefix_length = vip.length;
     return true;
 }
 
 /* One more entry of a service's list. */
 static bool add_source(struct hb_config_reader *reader, struct hb_service_rules *rules,
-                       const struct hb_address *address, uint8_t length, bool allow)
+                       const struct hb_address_prefix *prefix, bool allow)
 {
     struct hb_source_list *list = rules->sources;
     uint32_t count = list != NULL ? list->count : 0;
@@ -201,9 +176,9 @@ static bool add_source(struct hb_config_reader *reader, struct hb_service_rules 
         rules->sources = list;
     }
     list->denies_others = list->denies_others || allow;
-    list->prefix[list->count] =
-        (struct hb_prefix_record){.family = address->family, .length = length, .allow = allow};
-    memcpy(list->prefix[list->count++].address, address->bytes, sizeof(address->bytes));
+    list->prefix[list->count] = (struct hb_prefix_record){
+        .family = prefix->address.family, .length = prefix->length, .allow = allow};
+    memcpy(list->prefix[list->count++].address, prefix->address.bytes, HB_ADDRESS_SIZE);
     return true;
 }
 
@@ -213,18 +188,19 @@ static bool read_source(struct hb_config_reader *reader, const yaml_node_t *node
     static const char expected[] = "a prefix of source addresses such as 203.0.113.0/24";
     const char *text = scalar_of(reader, node, path, expected);
     char quoted[HB_CONFIG_QUOTED];
-    struct hb_address address;
-    uint8_t length;
+    struct hb_address_prefix prefix;
+    bool stray;
 
     if (text == NULL)
         return false;
-    if (!parse_prefix(text, &address, &length)) {
+    if (hb_address_or_prefix_parse(text, &prefix, &stray))
+        return add_source(reader, rules, &prefix, allow);
+    if (!stray) {
         hb_config_complain(reader, line_of(node), path, "expected %s, found \"%s\"", expected,
                            hb_config_quote(text, quoted));
         return false;
     }
-    return check_clean(reader, node, path, &address, length) &&
-           add_source(reader, rules, &address, length, allow);
+    return complain_stray(reader, node, path, &prefix);
 }
 
 /* `allow` and `deny`: one list in the end. */

@@ -15,10 +15,9 @@ static const char *path_of(char path[HB_CONFIG_PATH], uint32_t service)
 
 static bool holds(const struct hb_service_config *service, const struct hb_address *address)
 {
-    struct hb_address masked = *address;
+    struct hb_address_prefix vip = {service->vip, service->prefix_length};
 
-    hb_address_mask(&masked, service->prefix_length);
-    return hb_address_compare(&masked, &service->vip) == 0;
+    return hb_address_prefix_holds(&vip, address);
 }
 
 static void check_vip_source(struct hb_config_reader *reader, uint32_t index,

@@ -243,17 +243,32 @@ static void resume_changes(struct hb_control *control)
 static struct hb_counts raw_backend(const struct hb_counters_header *region, uint32_t id)
 {
     struct hb_backend_counters raw = hb_counters_backend_total(region, id);
+    struct hb_nat_counters nat = hb_counters_nat_total(region, id);
 
     return (struct hb_counts){
-        .packets = raw.packets, .bytes = raw.bytes, .new_flows = raw.new_flows};
+        .packets = raw.packets,
+        .bytes = raw.bytes,
+        .new_flows = raw.new_flows,
+        .returned_packets = raw.returned_packets,
+        .returned_bytes = raw.returned_bytes,
+        .unreachable = raw.unreachable,
+        .nat_exhausted = nat.exhausted,
+    };
 }
 
 static struct hb_counts raw_service(const struct hb_counters_header *region, uint32_t id)
 {
     struct hb_service_counters raw = hb_counters_service_total(region, id);
 
-    return (struct hb_counts){raw.packets, raw.bytes,  raw.new_flows,
-                              raw.drops,   raw.denied, raw.limited};
+    return (struct hb_counts){
+        .packets = raw.packets,
+        .bytes = raw.bytes,
+        .new_flows = raw.new_flows,
+        .drops = raw.drops,
+        .denied = raw.denied,
+        .limited = raw.limited,
+        .too_big = raw.too_big,
+    };
 }
 
 struct hb_counts hb_control_raw_counts(void *context, bool service, uint32_t id, uint64_t *instance)

@@ -62,3 +62,15 @@ struct hb_backend_counters hb_counters_backend_total(const struct hb_counters_he
         add_fields(&total, &hb_counters_backends(region, i)[id], sizeof(total));
     return total;
 }
+
+struct hb_nat_counters hb_counters_nat_total(const struct hb_counters_header *region, uint32_t id)
+{
+    struct hb_nat_counters total = {0};
+    uint32_t i;
+
+    if (!region || id >= region->nat_max)
+        return total;
+    for (i = 0; i < region->workers; i++)
+        add_fields(&total, &hb_counters_nat(region, i)[id], sizeof(total));
+    return total;
+}

@@ -17,7 +17,7 @@ bool hb_model_has_nat(const struct hb_model *model)
 }
 
 static void plan_prefix(struct hb_plan *plan, const struct hb_nat_config *nat,
-                        const struct hb_nat_prefix *prefix)
+                        const struct hb_address_prefix *prefix)
 {
     uint32_t bits = hb_address_bits(prefix->address.family);
     uint32_t count = 1u << (bits - prefix->length);

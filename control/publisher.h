@@ -90,5 +90,6 @@ struct hb_service_counters hb_counters_service_total(const struct hb_counters_he
                                                      uint32_t id);
 struct hb_backend_counters hb_counters_backend_total(const struct hb_counters_header *region,
                                                      uint32_t id);
+struct hb_nat_counters hb_counters_nat_total(const struct hb_counters_header *region, uint32_t id);
 
 #endif

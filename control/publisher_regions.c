@@ -87,16 +87,17 @@ static int check_counters_layout(const struct hb_counters_header *header, uint64
                         header->total_size, size);
     if (header->workers > HB_WORKERS_MAX || header->services_max > HB_SERVICES_MAX ||
         header->backends_max > HB_BACKENDS_MAX + 1 || header->drop_reasons > HB_DROPS_MAX ||
-        header->talkers_max > HB_TALKERS_MAX)
+        header->talkers_max > HB_TALKERS_MAX || header->nat_max > HB_BACKENDS_MAX + 1)
         return snprintf(why, why_size,
                         "it counts %u workers, %u services, %u backends, %u drop reasons, %u "
-                        "talkers: more than the contract allows",
+                        "talkers, %u backends of NAT: more than the contract allows",
                         header->workers, header->services_max, header->backends_max,
-                        header->drop_reasons, header->talkers_max);
+                        header->drop_reasons, header->talkers_max, header->nat_max);
 
     block += header->services_max * sizeof(struct hb_service_counters);
     block += header->backends_max * sizeof(struct hb_backend_counters);
     block += header->talkers_max * sizeof(struct hb_talker);
+    block += header->nat_max * sizeof(struct hb_nat_counters);
     if (header->header_size < sizeof(*header) || header->worker_offset < header->header_size ||
         header->worker_offset > header->total_size || header->worker_offset % sizeof(uint64_t) != 0)
         return snprintf(why, why_size, "its workers begin at a bad offset, %" PRIu64,

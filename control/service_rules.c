@@ -60,16 +60,3 @@ const char *hb_vip_print(const struct hb_address *vip, uint8_t prefix_length, ch
         snprintf(text + used, HB_ADDRESS_TEXT - used, "/%u", prefix_length);
     return text;
 }
-
-bool hb_address_mask(struct hb_address *address, uint8_t length)
-{
-    bool clean = true;
-
-    for (uint32_t bit = length; bit < 8 * HB_ADDRESS_SIZE; bit++) {
-        uint8_t mask = (uint8_t)(0x80 >> bit % 8);
-
-        clean = clean && (address->bytes[bit / 8] & mask) == 0;
-        address->bytes[bit / 8] &= (uint8_t)~mask;
-    }
-    return clean;
-}

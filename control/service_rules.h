@@ -49,7 +49,4 @@ const char *hb_ports_print(uint16_t first, uint16_t last, char *text);
 /* "192.0.2.10" or "192.0.2.0/24", into HB_ADDRESS_TEXT bytes; returns `text`. */
 const char *hb_vip_print(const struct hb_address *vip, uint8_t prefix_length, char *text);
 
-/* Clears the bits of an address behind a prefix; false when some were set. */
-bool hb_address_mask(struct hb_address *address, uint8_t length);
-
 #endif

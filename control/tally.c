@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "tally.h"
 
-static struct hb_counts add(struct hb_counts a, struct hb_counts b)
+#include <stddef.h>
+
+/* All counts are of one kind, so that they can be added as an array. */
+static struct hb_counts add(struct hb_counts a, struct hb_counts b, uint64_t times)
 {
-    return (struct hb_counts){a.packets + b.packets, a.bytes + b.bytes,   a.new_flows + b.new_flows,
-                              a.drops + b.drops,     a.denied + b.denied, a.limited + b.limited};
+    uint64_t *to = (uint64_t *)&a;
+    const uint64_t *from = (const uint64_t *)&b;
+
+    for (size_t i = 0; i < sizeof(a) / sizeof(*to); i++)
+        to[i] += times * from[i];
+    return a;
 }
 
 static struct hb_counts subtract(struct hb_counts a, struct hb_counts b)
 {
-    return (struct hb_counts){a.packets - b.packets, a.bytes - b.bytes,   a.new_flows - b.new_flows,
-                              a.drops - b.drops,     a.denied - b.denied, a.limited - b.limited};
+    return add(a, b, UINT64_MAX); /* modulo 2^64 */
 }
 
 void hb_tally_start(struct hb_tally *tally, uint64_t instance, struct hb_counts raw)
@@ -32,5 +38,5 @@ struct hb_counts hb_tally_read(struct hb_tally *tally, uint64_t instance, struct
 
 struct hb_counts hb_tally_last(const struct hb_tally *tally)
 {
-    return add(tally->carried, subtract(tally->last, tally->base));
+    return add(tally->carried, subtract(tally->last, tally->base), 1);
 }

@@ -16,9 +16,14 @@ struct hb_counts {
     uint64_t packets;
     uint64_t bytes;
     uint64_t new_flows;
-    uint64_t drops; /* services only, as what follows */
+    uint64_t drops; /* services only, as the next three */
     uint64_t denied;
     uint64_t limited;
+    uint64_t too_big;
+    uint64_t returned_packets; /* backends only, as what follows */
+    uint64_t returned_bytes;
+    uint64_t unreachable;
+    uint64_t nat_exhausted;
 };
 
 struct hb_tally {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * drain_reset.c: TCP flows of a backend whose drain ends by reset (HB_BACKEND_RESET).
+ * drain_reset.c: TCP flows of a backend whose drain ends by reset (HB_BACKEND_RESET); and the
+ * resets, which full NAT uses for its sessions as well (full_nat.c).
  *
  * The next packet of such a flow is dropped and its entry forgotten, and both ends are told: the
  * client by a RST from the VIP whose sequence number is the one that it waits for (RFC 9293,
@@ -140,14 +141,30 @@ static void forget(struct hb_worker *worker, hb_flow_ref entry, uint16_t backend
     worker->counters->flow_expiries++;
 }
 
+void hb_reset_ends(struct hb_batch *batch, struct hb_packet *packet, bool backend)
+{
+    struct segment segment = read_segment(packet);
+    struct rte_mempool *pool = packet->mbuf->pool;
+    struct hb_answer answer;
+
+    hb_answer_to(&answer, packet);
+    answer.protocol = HB_PROTOCOL_TCP;
+    hb_count_drop(batch, packet, HB_DROP_RESET);
+    rte_pktmbuf_free(packet->mbuf);
+    tell_client(batch->worker, &answer, &segment, pool);
+    if (backend) {
+        tell_backend(batch, packet, &answer, &segment, pool);
+        return;
+    }
+    packet->mbuf = NULL;
+    batch->ended++;
+}
+
 bool hb_reset_flow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry)
 {
     const struct hb_generation *generation = batch->generation;
     struct hb_worker *worker = batch->worker;
     struct hb_flow_value value = hb_flow_table_get(worker->flows, entry);
-    struct rte_mempool *pool = packet->mbuf->pool;
-    struct hb_answer answer;
-    struct segment segment;
 
     if ((uint8_t)packet->flow.kind != HB_PROTOCOL_TCP || packet->event == HB_EVENT_SYN ||
         value.backend >= generation->backends_count ||
@@ -163,13 +180,7 @@ bool hb_reset_flow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref
     forget(worker, entry, value.backend);
     if (packet->event == HB_EVENT_RST)
         return true;
-    segment = read_segment(packet);
-    hb_answer_to(&answer, packet);
-    answer.protocol = HB_PROTOCOL_TCP;
-    hb_count_drop(batch, packet, HB_DROP_RESET);
-    rte_pktmbuf_free(packet->mbuf);
     worker->counters->drain_resets++;
-    tell_client(worker, &answer, &segment, pool);
-    tell_backend(batch, packet, &answer, &segment, pool);
+    hb_reset_ends(batch, packet, true);
     return true;
 }

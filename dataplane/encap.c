@@ -37,7 +37,7 @@ static uint8_t take_oversize(struct hb_batch *batch, struct hb_packet *packet)
 {
     if (!packet->dont_fragment && (packet->backend->flags & MAY_CUT) != 0)
         return hb_encap_in_pieces(batch, packet);
-    hb_too_big(batch, packet);
+    hb_too_big(batch, packet, packet->backend->inner_max);
     return HB_NO_FAULT;
 }
 

@@ -25,8 +25,13 @@ void hb_encapsulate(struct hb_batch *batch, struct hb_packet *packet);
 /* The headers of the backend's mode, whatever the size. (encap) */
 uint8_t hb_encap_by_mode(struct hb_batch *batch, struct hb_packet *packet);
 
-/* Takes off what is in front of and behind the IP packet and makes room for `size` bytes, at most
- * HB_REWRITE_BYTES. *at: where they go; the IP packet begins behind them. (encap_room) */
+/* Takes off what is in front of and behind the IP packet, which may be written from then on, and
+ * sees to it that `room` bytes can be put in front. The packet's offsets stay those of the frame.
+ * (encap_room) */
+uint8_t hb_encap_take_out(struct hb_packet *packet, uint32_t room);
+
+/* The same, and makes the room: `size` bytes, at most HB_REWRITE_BYTES. *at: where they go; the IP
+ * packet begins behind them. (encap_room) */
 uint8_t hb_encap_room(struct hb_packet *packet, uint16_t size, uint8_t **at);
 
 /* The modes. (encap_tunnel, encap_direct) */

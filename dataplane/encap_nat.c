@@ -22,10 +22,6 @@ void hb_encap_nat(struct hb_batch *batch, struct hb_packet *packet)
     struct hb_nat_header header;
     hb_be16 port;
 
-    if (packet->inner_length > backend->inner_max) {
-        hb_drop(batch, packet, HB_DROP_OVERSIZE);
-        return;
-    }
     if (!hb_nat_begin(batch, packet, &header, backend->size + HB_NAT_ROOM))
         return;
     if (hb_nat_is_error(&header)) {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * encap_room.c: room in front of the IP packet, in whatever mbufs it lies.
+ * encap_room.c: the IP packet out of its frame, and room in front of it, in whatever mbufs it lies.
  *
  * The old Ethernet header, VLAN tags and Ethernet padding go. Packets of several segments stay as
  * they are: only the first segment is written to, and it holds all headers (parse_care.c).
  */
+#include <rte_ip.h>
+
 #include "encap.h"
 
 #define KEPT_MBUF_FLAGS (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)
@@ -46,17 +48,21 @@ static bool make_own(struct hb_packet *packet)
         return false;
     rte_pktmbuf_free(packet->mbuf);
     packet->mbuf = copy;
+    if (hb_flow_is_ipv6(&packet->flow)) /* NAT looks at them again */
+        packet->flow.addresses = rte_pktmbuf_mtod_offset(
+            copy, const uint8_t *,
+            packet->l3_offset + (int)offsetof(struct rte_ipv6_hdr, src_addr));
     return true;
 }
 
-uint8_t hb_encap_room(struct hb_packet *packet, uint16_t size, uint8_t **at)
+static inline uint8_t take_out(struct hb_packet *packet, uint32_t room)
 {
     struct rte_mbuf *mbuf;
 
     if (unlikely(is_shared(packet->mbuf)) && !make_own(packet))
         return HB_DROP_NO_MBUF;
     mbuf = packet->mbuf;
-    if ((uint32_t)rte_pktmbuf_headroom(mbuf) + packet->l3_offset < size)
+    if ((uint32_t)rte_pktmbuf_headroom(mbuf) + packet->l3_offset < room)
         return HB_DROP_NO_HEADROOM;
     cut(mbuf, packet->l3_offset + packet->inner_length);
     rte_pktmbuf_adj(mbuf, packet->l3_offset);
@@ -66,6 +72,20 @@ uint8_t hb_encap_room(struct hb_packet *packet, uint16_t size, uint8_t **at)
     mbuf->tx_offload = 0;
     mbuf->vlan_tci = 0;
     mbuf->packet_type = 0;
-    *at = (uint8_t *)rte_pktmbuf_prepend(mbuf, size);
+    return HB_NO_FAULT;
+}
+
+uint8_t hb_encap_take_out(struct hb_packet *packet, uint32_t room)
+{
+    return take_out(packet, room);
+}
+
+uint8_t hb_encap_room(struct hb_packet *packet, uint16_t size, uint8_t **at)
+{
+    uint8_t fault = take_out(packet, size);
+
+    if (unlikely(fault != HB_NO_FAULT))
+        return fault;
+    *at = (uint8_t *)rte_pktmbuf_prepend(packet->mbuf, size);
     return HB_NO_FAULT;
 }

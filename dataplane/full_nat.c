@@ -62,14 +62,32 @@ static void use_backend(const struct hb_batch *batch, struct hb_packet *packet, 
     packet->backend = &batch->generation->backends[id];
 }
 
+/* The session's source address is one still: answers to any other are nobody's. Looked up once for
+ * each generation. */
+static bool has_source(const struct hb_generation *generation, struct hb_nat_session *session)
+{
+    struct hb_nat_key key = {.family = session->answer.family};
+    const struct hb_nat_slot *slot;
+
+    if (likely(session->generation == (uint32_t)generation->number))
+        return true;
+    memcpy(key.address, session->answer.destination, sizeof(key.address));
+    slot = generation->nat != NULL ? hb_nat_find(generation->nat, &key) : NULL;
+    if (slot == NULL || slot->kind != HB_NAT_SOURCE)
+        return false;
+    session->generation = (uint32_t)generation->number;
+    return true;
+}
+
 /* The session's backend serves still, in the pool that the service has now. */
 static bool serves(const struct hb_batch *batch, const struct hb_packet *packet,
-                   const struct hb_nat_session *session)
+                   struct hb_nat_session *session)
 {
     const struct hb_generation *generation = batch->generation;
     const struct hb_backend *backend;
 
-    if (!hb_backend_serves(generation, session->backend, session->incarnation))
+    if (!hb_backend_serves(generation, session->backend, session->incarnation) ||
+        !has_source(generation, session))
         return false;
     backend = &generation->backends[session->backend];
     return backend->forwarding == HB_FORWARDING_FULL_NAT &&
@@ -97,14 +115,15 @@ static struct hb_nat_session *open_session(struct hb_batch *batch, struct hb_pac
         .worker = worker->config.index,
     };
     struct hb_nat_session *session = NULL;
-    enum hb_nat_result result;
+    enum hb_nat_result result = HB_NAT_FULL;
 
     if (worker->sessions != NULL)
         session = hb_nat_sessions_add(worker->sessions, &wish, worker->now_ms, &result);
     if (session == NULL) {
-        refuse(batch, packet, HB_DROP_NAT_PORTS);
+        refuse(batch, packet, result == HB_NAT_NO_PORT ? HB_DROP_NAT_PORTS : HB_DROP_NAT_SESSIONS);
         return NULL;
     }
+    session->generation = (uint32_t)batch->generation->number;
     worker->counters->nat_sessions = hb_nat_sessions_used(worker->sessions);
     if (request->protocol == HB_PROTOCOL_TCP)
         session->first_byte = ((uint32_t)header->l4[4] << 24 | (uint32_t)header->l4[5] << 16 |
@@ -113,8 +132,9 @@ static struct hb_nat_session *open_session(struct hb_batch *batch, struct hb_pac
     return session;
 }
 
-/* The live session of a request, or NULL. One that must not go on is ended, or let go by its
- * client. */
+/* The session of a request, or NULL: what has none, and what begins anew on the ports of an old
+ * one. A session that its backend serves no more is NULL for datagrams; a TCP connection ends by
+ * it. */
 static struct hb_nat_session *find_session(struct hb_batch *batch, struct hb_packet *packet,
                                            const struct hb_flow_key *request)
 {
@@ -125,16 +145,66 @@ static struct hb_nat_session *find_session(struct hb_batch *batch, struct hb_pac
         session = hb_nat_sessions_by_request(sessions, request, batch->worker->now_ms);
     if (session == NULL)
         return NULL;
+    if (packet->event != HB_EVENT_UDP && packet->event != HB_EVENT_SYN)
+        return session;
     if (!serves(batch, packet, session)) {
-        hb_nat_sessions_end(sessions, session);
-        return NULL;
+        if (packet->event == HB_EVENT_UDP) {
+            hb_nat_sessions_end(sessions, session);
+            return NULL;
+        }
+        hb_nat_sessions_touch(sessions, session, true, HB_NAT_SAW_RST, batch->worker->now_ms);
     }
-    if (packet->event == HB_EVENT_SYN &&
-        (session->state == HB_NAT_CLOSING || session->state == HB_NAT_RESET)) {
-        hb_nat_sessions_detach(sessions, session); /* a new connection on old ports */
-        return NULL;
-    }
-    return session;
+    if (session->state != HB_NAT_CLOSING && session->state != HB_NAT_RESET)
+        return session;
+    hb_nat_sessions_detach(sessions, session); /* a new connection on old ports */
+    return NULL;
+}
+
+/* The backend is there to be told, whether it serves or not. */
+static bool can_be_told(const struct hb_batch *batch, const struct hb_nat_session *session)
+{
+    const struct hb_generation *generation = batch->generation;
+    const struct hb_backend *backend;
+
+    if (session->backend >= generation->backends_count)
+        return false;
+    backend = &generation->backends[session->backend];
+    return backend->use != 0 && backend->incarnation == session->incarnation &&
+           backend->forwarding == HB_FORWARDING_FULL_NAT && backend->size != 0;
+}
+
+/* The packet in the frame that it came in: its bytes stand in front of it still. */
+static void put_back(struct hb_packet *packet, const struct hb_nat_header *header)
+{
+    uint32_t l3 = packet->l4_offset - (uint32_t)(header->l4 - header->l3);
+
+    rte_pktmbuf_prepend(packet->mbuf, (uint16_t)l3);
+    packet->l3_offset = (uint8_t)l3;
+}
+
+/* A TCP packet of a session that its backend serves no more. No other server knows the connection,
+ * so it ends here: the client gets a RST, and the backend where it can be told. The session stays
+ * for its time, should the RST be lost. True: the packet is a RST now, and goes to the backend. */
+static bool end_by_reset(struct hb_batch *batch, struct hb_packet *packet,
+                         struct hb_nat_header *header, struct hb_nat_session *session)
+{
+    struct hb_worker *worker = batch->worker;
+    bool tell = can_be_told(batch, session);
+
+    if (!hb_nat_has_ports(header)) /* a later fragment: no header to answer */
+        return refuse(batch, packet, HB_DROP_FRAGMENT);
+    hb_nat_sessions_touch(worker->sessions, session, true, HB_NAT_SAW_RST, worker->now_ms);
+    use_backend(batch, packet, tell ? session->backend : packet->backend_id);
+    if (packet->event == HB_EVENT_RST)
+        return tell || refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
+    if (tell && hb_backend_resets(packet->backend, session->incarnation, UINT32_MAX))
+        worker->counters->drain_resets++;
+    else
+        worker->counters->nat_resets++;
+    put_back(packet, header);
+    hb_reset_ends(batch, packet, tell);
+    return packet->mbuf != NULL &&
+           hb_nat_begin(batch, packet, header, packet->backend->size + HB_NAT_ROOM);
 }
 
 bool hb_full_nat_forward(struct hb_batch *batch, struct hb_packet *packet,
@@ -147,13 +217,16 @@ bool hb_full_nat_forward(struct hb_batch *batch, struct hb_packet *packet,
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
     if (session == NULL && !hb_nat_has_ports(header)) /* a later fragment opens nothing */
         return refuse(batch, packet, HB_DROP_FRAGMENT);
-    if (session == NULL)
+    if (session == NULL) {
         session = open_session(batch, packet, &request, header);
-    else
+        if (session == NULL)
+            return false;
+    } else if (serves(batch, packet, session)) {
         hb_nat_sessions_touch(batch->worker->sessions, session, true, event_of(packet),
                               batch->worker->now_ms);
-    if (session == NULL)
+    } else if (!end_by_reset(batch, packet, header, session)) {
         return false;
+    }
     use_backend(batch, packet, session->backend);
     if (!hb_nat_tell_client(batch, packet, header, session))
         return false;
@@ -174,11 +247,6 @@ static uint16_t mss_max_of(const struct hb_backend *backend, uint8_t family)
     return (uint16_t)(backend->inner_max - headers - hb_proxy_v2_size(family));
 }
 
-static bool is_known(const struct hb_batch *batch, const struct hb_nat_session *session)
-{
-    return hb_backend_serves(batch->generation, session->backend, session->incarnation);
-}
-
 /* The service by which the client reaches the session's VIP; none when it is gone. */
 static void use_service(const struct hb_batch *batch, struct hb_packet *packet,
                         const struct hb_flow_key *request)
@@ -197,16 +265,12 @@ static bool return_error(struct hb_batch *batch, struct hb_packet *packet,
     struct hb_nat_session *session =
         hb_nat_sessions_by_answer(batch->worker->sessions, &answer, batch->worker->now_ms);
     struct hb_nat_exchange own[2], quoted[2];
-    const uint8_t *from = hb_nat_address(outer, HB_NAT_SOURCE_END);
-    size_t size = outer->family == HB_FAMILY_IPV4 ? 4 : HB_ADDRESS_SIZE;
 
     if (session == NULL)
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
     packet->backend_id = session->backend;
-    /* A backend is not shown to the client; a router on the way is. */
-    if (memcmp(from, session->answer.source, size) == 0)
-        from = session->request.destination;
-    own[0] = (struct hb_nat_exchange){HB_NAT_SOURCE_END, from, 0};
+    hb_nat_note_unreachable(batch->worker, outer, session->backend);
+    own[0] = (struct hb_nat_exchange){HB_NAT_SOURCE_END, session->request.destination, 0};
     own[1] = (struct hb_nat_exchange){HB_NAT_DESTINATION_END, session->request.source, 0};
     quoted[0] = (struct hb_nat_exchange){HB_NAT_SOURCE_END, session->request.source,
                                          session->request.source_port};
@@ -224,11 +288,13 @@ static bool return_answer(struct hb_batch *batch, struct hb_packet *packet,
     struct hb_nat_session *session =
         hb_nat_sessions_by_answer(sessions, &answer, batch->worker->now_ms);
 
-    if (session == NULL || !is_known(batch, session))
+    if (session == NULL || !can_be_told(batch, session))
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
     packet->backend_id = session->backend;
     use_service(batch, packet, &session->request);
-    hb_nat_sessions_touch(sessions, session, false, event_of(packet), batch->worker->now_ms);
+    /* What a backend says that serves no more is said, as in any mode, but keeps nothing alive. */
+    if (hb_backend_serves(batch->generation, session->backend, session->incarnation))
+        hb_nat_sessions_touch(sessions, session, false, event_of(packet), batch->worker->now_ms);
     if (packet->event == HB_EVENT_FIN || packet->event == HB_EVENT_RST)
         hb_flow_note_answer(batch, &session->request, packet->event);
     if (header->protocol == HB_PROTOCOL_TCP)
@@ -255,6 +321,7 @@ static bool is_elsewhere(struct hb_batch *batch, struct hb_packet *packet, hb_be
         hb_drop(batch, packet, HB_DROP_TX_FULL);
         return true;
     }
+    batch->worker->counters->nat_handovers++;
     batch->worker->counters->tx_packets++;
     batch->worker->counters->tx_bytes += length;
     packet->mbuf = NULL;
@@ -310,19 +377,20 @@ bool hb_full_nat_icmp_request(struct hb_batch *batch, struct hb_packet *packet,
     struct hb_flow_key request = hb_nat_flow_key(quote, true);
     struct hb_nat_sessions *sessions = batch->worker->sessions;
     struct hb_nat_session *session = NULL;
-    struct hb_nat_exchange own = {.end = HB_NAT_DESTINATION_END}, quoted[2];
+    struct hb_nat_exchange own[2], quoted[2];
 
     if (sessions != NULL)
         session = hb_nat_sessions_by_request(sessions, &request, batch->worker->now_ms);
-    if (session == NULL)
+    if (session == NULL || !can_be_told(batch, session))
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
     use_backend(batch, packet, session->backend);
-    own.address = session->answer.source;
+    own[0] = (struct hb_nat_exchange){HB_NAT_SOURCE_END, session->answer.destination, 0};
+    own[1] = (struct hb_nat_exchange){HB_NAT_DESTINATION_END, session->answer.source, 0};
     quoted[0] = (struct hb_nat_exchange){HB_NAT_SOURCE_END, session->answer.source,
                                          session->answer.source_port};
     quoted[1] = (struct hb_nat_exchange){HB_NAT_DESTINATION_END, session->answer.destination,
                                          session->answer.destination_port};
-    hb_nat_translate_error(outer, &own, 1, quote, quoted, 2);
+    hb_nat_translate_error(outer, own, 2, quote, quoted, 2);
     return true;
 }
 

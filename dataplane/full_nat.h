@@ -8,10 +8,14 @@
  * (hb_nat_worker_of), and others hand the packet over by a ring that two workers alone share
  * (nat_handover.h). It counts as sent by the one and as received by the other.
  *
- * A backend that is down, or gone, ends its sessions at their next packet. For TCP that packet is
- * dropped (nat_no_session), and the client's retransmissions are, until it opens a new connection;
- * a datagram opens a new session at once. A TCP packet that opens nothing and has no session, as
- * after a restart of the dataplane, is dropped for the same reason.
+ * A backend that is down, or gone, or whose drain is over, ends its sessions at the client's next
+ * packet. With a tunnel that packet would go to another server, whose RST says that it knows
+ * nothing of the connection; here the balancer says so itself: the client gets a RST, and so does
+ * the backend while it is configured, which frees its port for others (nat_resets, drain_resets). A
+ * SYN or a datagram opens a new session at once. Until then answers pass.
+ *
+ * A TCP packet that opens nothing and has no session, as after a restart of the dataplane, is
+ * dropped (nat_no_session): another balancer or another route may have the connection.
  */
 #ifndef HB_DATAPLANE_FULL_NAT_H
 #define HB_DATAPLANE_FULL_NAT_H

@@ -62,19 +62,26 @@ enum hb_reject hb_check_sources(struct hb_check *c)
     return HB_REJECT_NONE;
 }
 
-/* Addresses are translated within one family, and a service of one address and port alone has an
- * answer's source. */
-static enum hb_reject check_nat_service(struct hb_check *c, uint32_t i, const bool *is_nat)
+/* Addresses are translated within one family. With NAT the service alone says what an answer's
+ * source becomes, so it has one address and port; a session of full NAT knows what the client used.
+ * SCTP's checksum covers the ports and can't be brought in line by differences. */
+static enum hb_reject check_nat_service(struct hb_check *c, uint32_t i, const uint8_t *mode)
 {
     const struct hb_service_record *service = &services(c)[i];
 
-    if (!is_nat[service->pool])
+    if (mode[service->pool] == 0)
         return HB_REJECT_NONE;
-    if (service->prefix_length != hb_address_bits(service->family) ||
-        service->port_last != service->port)
+    if (service->protocol != HB_PROTOCOL_TCP && service->protocol != HB_PROTOCOL_UDP)
+        return REFUSE_FIELD(c, HB_REJECT_SERVICE, i, &service->protocol,
+                            "service %u (%s): protocol %u, but its pool is NAT, which carries TCP "
+                            "and UDP",
+                            i, service->name, service->protocol);
+    if (mode[service->pool] == HB_FORWARDING_NAT &&
+        (service->prefix_length != hb_address_bits(service->family) ||
+         service->port_last != service->port))
         return REFUSE_FIELD(c, HB_REJECT_SERVICE, i, &service->prefix_length,
                             "service %u (%s): a prefix or a range of ports, but its pool is NAT, "
-                            "which needs one address and port",
+                            "which needs one address and port; full NAT does not",
                             i, service->name);
     for (uint32_t b = 0; b < c->header->backends.count; b++)
         if (backends(c)[b].pool == service->pool && backends(c)[b].family != service->family)
@@ -86,8 +93,8 @@ static enum hb_reject check_nat_service(struct hb_check *c, uint32_t i, const bo
     return HB_REJECT_NONE;
 }
 
-/* Which pools have NAT backends; full NAT needs sources. */
-static enum hb_reject find_nat_pools(struct hb_check *c, bool *is_nat)
+/* Which pools have NAT backends, NAT if any has it; full NAT needs sources. */
+static enum hb_reject find_nat_pools(struct hb_check *c, uint8_t *mode)
 {
     for (uint32_t i = 0; i < c->header->backends.count; i++) {
         const struct hb_backend_record *backend = &backends(c)[i];
@@ -95,7 +102,8 @@ static enum hb_reject find_nat_pools(struct hb_check *c, bool *is_nat)
 
         if (backend->rewrite.size == 0 || !hb_forwarding_is_nat(backend->rewrite.forwarding))
             continue;
-        is_nat[backend->pool] = true;
+        if (mode[backend->pool] != HB_FORWARDING_NAT) /* the stricter one */
+            mode[backend->pool] = backend->rewrite.forwarding;
         if (backend->rewrite.forwarding == HB_FORWARDING_FULL_NAT && pool->sources_count == 0)
             return REFUSE_FIELD(c, HB_REJECT_SOURCE, i, &pool->sources_count,
                                 "backend %u (%s): full NAT, but pool %s names no source addresses",
@@ -136,14 +144,14 @@ static enum hb_reject check_answers(struct hb_check *c)
 
 enum hb_reject hb_check_nat(struct hb_check *c)
 {
-    bool *is_nat = calloc((size_t)c->header->pools.count + 1, sizeof(*is_nat));
+    uint8_t *mode = calloc((size_t)c->header->pools.count + 1, sizeof(*mode));
     enum hb_reject reason;
 
-    if (is_nat == NULL)
+    if (mode == NULL)
         return hb_check_refuse(c->fault, HB_REJECT_NO_MEMORY, 0, 0, "no memory to check NAT");
-    reason = find_nat_pools(c, is_nat);
+    reason = find_nat_pools(c, mode);
     for (uint32_t i = 0; reason == HB_REJECT_NONE && i < c->header->services.count; i++)
-        reason = check_nat_service(c, i, is_nat);
-    free(is_nat);
+        reason = check_nat_service(c, i, mode);
+    free(mode);
     return reason != HB_REJECT_NONE ? reason : check_answers(c);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * icmp_make.c: tells a sender that its packet does not fit the tunnel, and what would.
+ * icmp_make.c: tells a sender that its packet does not fit the tunnel or link, and what would.
  *
  *   - IPv4 with DF: destination unreachable, fragmentation needed (RFC 1191, section 4), with as
  *     much of the packet as 576 bytes hold (RFC 1812, section 4.3.2.3).
  *   - IPv6: packet too big (RFC 4443, section 3.2), with as much as 1,280 bytes hold; never with an
  *     MTU below 1,280, nor about a packet that is no larger than that.
  *
- * The MTU is the backend's `inner_max`: that of the link without the tunnel's headers. The message
+ * The MTU is the backend's `inner_max`: that of the link without the tunnel's headers; of answers
+ * of NAT backends, that of the link to the clients. The message
  * comes from the address of the settings, else from the VIP, and goes back the way the packet came.
  *
  * None is sent about an ICMP error or a later fragment (RFC 1122, section 3.2.2; RFC 4443, section
@@ -99,12 +100,12 @@ static void set_source(struct hb_answer *answer, const struct hb_settings *setti
 }
 
 /* Makes the message out of the packet's own buffer. */
-static void tell(struct hb_batch *batch, const struct hb_packet *packet)
+static void tell(struct hb_batch *batch, const struct hb_packet *packet, uint32_t mtu)
 {
     struct hb_worker *worker = batch->worker;
     struct rte_mbuf *mbuf = packet->mbuf;
     bool ipv6 = hb_flow_is_ipv6(&packet->flow);
-    uint32_t mtu = packet->backend->inner_max, length;
+    uint32_t length;
     struct hb_answer answer;
     uint16_t checksum, sum = 0;
 
@@ -129,7 +130,7 @@ static void tell(struct hb_batch *batch, const struct hb_packet *packet)
     worker->counters->icmp_sent++;
 }
 
-void hb_too_big(struct hb_batch *batch, struct hb_packet *packet)
+void hb_too_big(struct hb_batch *batch, struct hb_packet *packet, uint16_t mtu)
 {
     struct hb_worker *worker = batch->worker;
 
@@ -138,8 +139,9 @@ void hb_too_big(struct hb_batch *batch, struct hb_packet *packet)
         return;
     }
     hb_count_drop(batch, packet, HB_DROP_OVERSIZE);
-    worker->services[batch->generation->services[packet->service].id].too_big++;
-    tell(batch, packet);
+    if (packet->service != HB_NO_SERVICE)
+        worker->services[batch->generation->services[packet->service].id].too_big++;
+    tell(batch, packet, mtu);
     packet->mbuf = NULL;
     batch->ended++;
 }

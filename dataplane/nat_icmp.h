@@ -4,9 +4,14 @@
  * translated.
  *
  *     from a backend, about a request          to the client: as if the VIP had sent it
- *     from a router behind the balancer        the same, its own address stays
- *     from a router or a client about an       to the backend that sent the answer
- *     answer, addressed to the VIP
+ *     from a router behind the balancer        the same
+ *     from a router or a client about an       to the backend that sent the answer: as if the
+ *     answer, addressed to the VIP             client had sent it; with full NAT, the source
+ * address
+ *
+ * RFC 5508, section 4.2, would leave a router's address as it is. But the way on often leads by
+ * that same router, since a balancer mostly has one leg, and a router drops what comes in with its
+ * own address. The other end of the flow is an address whose packets pass.
  */
 #ifndef HB_DATAPLANE_NAT_ICMP_H
 #define HB_DATAPLANE_NAT_ICMP_H
@@ -21,6 +26,11 @@ bool hb_nat_icmp_return(struct hb_batch *batch, struct hb_packet *packet,
 /* An error from the side of the clients, whose backend is set. False: it was dropped. */
 bool hb_nat_icmp_request(struct hb_batch *batch, struct hb_packet *packet,
                          struct hb_nat_header *outer);
+
+/* Counts an error that came from the side of the backends, if it says that the backend can't be
+ * reached: as for tunnels, any unreachable but "fragmentation needed". */
+void hb_nat_note_unreachable(struct hb_worker *worker, const struct hb_nat_header *outer,
+                             uint16_t backend);
 
 /* The flow that a packet belongs to as the client sees it, from its headers; `answer`: the packet
  * goes to the client. */

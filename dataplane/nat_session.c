@@ -22,6 +22,7 @@ struct hb_nat_sessions {
     uint32_t timeout_ms[HB_NAT_STATES];
     uint32_t start; /* where pools begin to take ports */
     struct hb_hash_key seed;
+    struct hb_nat_counters *counters; /* by backend id; NULL: nobody asks */
     struct turn turn[HB_POOLS_MAX];
 };
 
@@ -96,6 +97,11 @@ struct hb_nat_sessions *hb_nat_sessions_init(void *memory, uint32_t max,
     return sessions;
 }
 
+void hb_nat_sessions_count_in(struct hb_nat_sessions *sessions, struct hb_nat_counters *counters)
+{
+    sessions->counters = counters;
+}
+
 static uint32_t index_of(const struct hb_nat_sessions *sessions,
                          const struct hb_nat_session *session)
 {
@@ -164,6 +170,8 @@ void hb_nat_sessions_end(struct hb_nat_sessions *sessions, struct hb_nat_session
     if (!session->detached)
         take_out(sessions, session, BY_REQUEST);
     take_out(sessions, session, BY_ANSWER);
+    if (sessions->counters != NULL)
+        sessions->counters[session->backend].sessions--;
     session->state = HB_NAT_FREE;
     session->next[0] = sessions->free;
     sessions->free = index_of(sessions, session);
@@ -302,8 +310,11 @@ struct hb_nat_session *hb_nat_sessions_add(struct hb_nat_sessions *sessions,
 
     memcpy(answer.source, wish->backend_address, answer.family == HB_FAMILY_IPV4 ? 4 : 16);
     *result = HB_NAT_NO_PORT;
-    if (!take_port(sessions, wish, &answer, now_ms))
+    if (!take_port(sessions, wish, &answer, now_ms)) {
+        if (sessions->counters != NULL)
+            sessions->counters[wish->backend].exhausted++;
         return NULL;
+    }
     *result = HB_NAT_FULL;
     session = take_place(sessions);
     if (session == NULL)
@@ -319,6 +330,8 @@ struct hb_nat_session *hb_nat_sessions_add(struct hb_nat_sessions *sessions,
     link_in(sessions, session, BY_REQUEST);
     link_in(sessions, session, BY_ANSWER);
     begin_probation(sessions, session);
+    if (sessions->counters != NULL)
+        sessions->counters[wish->backend].sessions++;
     *result = HB_NAT_ADDED;
     return session;
 }

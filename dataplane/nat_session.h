@@ -40,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "halbach/counters.h"
 #include "halbach/flow_key.h"
 #include "nat_map.h"
 #include "worker.h" /* struct hb_flow_timeouts */
@@ -76,6 +77,7 @@ struct hb_nat_session {
     bool detached;         /* its client has moved on: only its answers' tuple is taken */
     uint32_t next[2];      /* in the chains by request and by answer; next[0] of the free ones */
     uint32_t older, newer; /* of those on probation */
+    uint32_t generation;   /* low bits of the number of the one that is known to have the source */
     /* What the backend is told of the client (nat_client.h). */
     uint32_t first_byte;         /* the client's first sequence number behind the SYN */
     uint8_t shift;               /* bytes of ours in the stream before it; 0: none */
@@ -109,6 +111,9 @@ size_t hb_nat_sessions_bytes(uint32_t max);
 struct hb_nat_sessions *hb_nat_sessions_init(void *memory, uint32_t max,
                                              const struct hb_flow_timeouts *timeouts,
                                              const struct hb_hash_key *seed);
+
+/* Where it counts, by backend id, from now on: as many entries as there are ids. The caller's. */
+void hb_nat_sessions_count_in(struct hb_nat_sessions *sessions, struct hb_nat_counters *counters);
 
 /* The session of a request or an answer; NULL when there is none, or its time is over. */
 struct hb_nat_session *hb_nat_sessions_by_request(struct hb_nat_sessions *sessions,

@@ -18,7 +18,7 @@
  * than the requests; then the entry goes by the client's FIN or by time, as without NAT.
  *
  * They are sent by the way to clients that control found (settings.to_clients); a packet that does
- * not fit there is dropped by name.
+ * not fit there is dropped, and its server told what would.
  */
 #include <rte_ethdev.h>
 
@@ -171,6 +171,10 @@ static bool translate(struct hb_batch *batch, struct hb_packet *packet,
 {
     if (hop->size == 0)
         return refuse(batch, packet, HB_DROP_NAT_NO_WAY);
+    if (packet->inner_length > hop->mtu && packet->fault == HB_NO_FAULT) {
+        hb_too_big(batch, packet, hop->mtu);
+        return false;
+    }
     if (packet->inner_length > hop->mtu)
         return refuse(batch, packet, HB_DROP_OVERSIZE);
     if (packet->backend_id == HB_BACKEND_NONE)

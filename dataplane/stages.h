@@ -99,12 +99,18 @@ void hb_drop(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reas
 void hb_count_drop(struct hb_batch *batch, const struct hb_packet *packet,
                    enum hb_drop_reason reason);
 
-/* Ends a packet that does not fit its tunnel, and tells its sender what would. (icmp_make) */
-void hb_too_big(struct hb_batch *batch, struct hb_packet *packet);
+/* Ends a packet, as it came, that does not fit its tunnel or link, and tells its sender that `mtu`
+ * bytes would. (icmp_make) */
+void hb_too_big(struct hb_batch *batch, struct hb_packet *packet, uint16_t mtu);
 
 /* The entry decides no more for this packet. Ends the flow by reset if its backend says so: true,
  * and the packet was dropped, or has become one for that backend. (drain_reset) */
 bool hb_reset_flow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_ref entry);
+
+/* Ends a TCP packet, whole or a first fragment, that its flow's backend must not get: it is counted
+ * as dropped (reset), and its sender gets a RST. With `backend` the packet goes on as one for that
+ * backend, in a frame as it might have come; it has ended when memory is short. (drain_reset) */
+void hb_reset_ends(struct hb_batch *batch, struct hb_packet *packet, bool backend);
 
 /* The same for a packet that has left its batch. (drop) */
 void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_reason reason);

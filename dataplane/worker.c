@@ -37,11 +37,17 @@ static void *allocate(const char *what, size_t size, uint32_t node)
 
 static struct hb_nat_sessions *make_sessions(void *memory, const struct hb_worker_config *config)
 {
+    const struct hb_counters_header *region = config->region;
+    struct hb_nat_sessions *sessions;
     struct hb_hash_key seed;
 
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         seed.word[i] = rte_rand();
-    return hb_nat_sessions_init(memory, config->sessions_max, &config->timeouts, &seed);
+    sessions = hb_nat_sessions_init(memory, config->sessions_max, &config->timeouts, &seed);
+    if (region->nat_max == region->backends_max)
+        hb_nat_sessions_count_in(sessions,
+                                 (void *)(uintptr_t)hb_counters_nat(region, config->index));
+    return sessions;
 }
 
 static const struct hb_variant *best_variant(void)

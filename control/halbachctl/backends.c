@@ -21,7 +21,7 @@ static const struct hb_column share_columns[] = {
 static const struct hb_column traffic_columns[] = {
     {"BACKEND", false, 10}, {"POOL", false, 8 | HB_SPARE}, {"STATE", false, 0},
     {"FLOWS", true, 0},     {"NEW FLOWS", true, HB_SPARE}, {"PACKETS", true, 0},
-    {"BYTES", true, 0},
+    {"BYTES", true, 0},     {"ANSWERS", true, HB_SPARE},   {"UNREACHABLE", true, HB_SPARE},
 };
 
 static bool is_reachable(const json_t *backend)
@@ -95,6 +95,7 @@ static void add_share_row(struct hb_table *table, const json_t *backend)
 
 static void add_traffic_row(struct hb_table *table, const json_t *backend)
 {
+    uint64_t unreachable = hb_json_count(backend, "unreachable");
     struct hb_text text;
 
     add_name(table, backend);
@@ -104,6 +105,10 @@ static void add_traffic_row(struct hb_table *table, const json_t *backend)
                  hb_format_count(&text, hb_json_count(backend, "new_flows")));
     hb_table_add(table, HB_PLAIN, "%s", hb_format_count(&text, hb_json_count(backend, "packets")));
     hb_table_add(table, HB_PLAIN, "%s", hb_format_bytes(&text, hb_json_count(backend, "bytes")));
+    hb_table_add(table, HB_PLAIN, "%s",
+                 hb_format_count(&text, hb_json_count(backend, "returned_packets")));
+    hb_table_add(table, unreachable > 0 ? HB_YELLOW : HB_PLAIN, "%s",
+                 hb_format_count(&text, unreachable));
 }
 
 /* One line for each that is down or out of reach: reasons are too long for a column. */
@@ -136,7 +141,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
 {
     const json_t *backends = hb_json_at(answer, "backends"), *backend;
     struct hb_table *table =
-        traffic ? hb_table_new(traffic_columns, 7) : hb_table_new(share_columns, 8);
+        traffic ? hb_table_new(traffic_columns, 9) : hb_table_new(share_columns, 8);
     unsigned shown = 0;
     size_t i;
 

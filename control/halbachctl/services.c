@@ -22,7 +22,7 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
         {"SERVICE", false, 10},        {"VIP", false, 16},          {"PROTO", false, HB_SPARE},
         {"POOL", false, 8 | HB_SPARE}, {"USABLE", true, 0},         {"NEW FLOWS", true, HB_SPARE},
         {"PACKETS", true, 0},          {"BYTES", true, HB_SPARE},   {"DROPS", true, 0},
-        {"DENIED", true, HB_SPARE},    {"LIMITED", true, HB_SPARE},
+        {"DENIED", true, HB_SPARE},    {"LIMITED", true, HB_SPARE}, {"TOO BIG", true, HB_SPARE},
     };
     const json_t *services = hb_json_at(answer, "services"), *service;
     struct hb_table *table;
@@ -32,7 +32,7 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
         fprintf(screen->out, "no services are configured\n");
         return;
     }
-    table = hb_table_new(columns, 11);
+    table = hb_table_new(columns, 12);
     json_array_foreach (services, i, service) {
         uint64_t usable = hb_json_count(service, "usable"), total = hb_json_count(service, "total");
         uint64_t drops = hb_json_count(service, "drops");
@@ -61,6 +61,7 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
         hb_table_add(table, drops > 0 ? HB_YELLOW : HB_PLAIN, "%s", hb_format_count(&text, drops));
         add_drops(table, service, "denied");
         add_drops(table, service, "limited");
+        add_drops(table, service, "too_big");
     }
     hb_table_finish(table, screen);
 }

@@ -77,6 +77,10 @@ static void show_flows(const struct hb_screen *screen, const json_t *answer)
             hb_format_count(&texts[1], hb_json_count(answer, "totals.flow_expiries")),
             hb_format_count(&texts[2], hb_json_count(answer, "totals.flow_evictions")),
             hb_format_count(&texts[3], hb_json_count(answer, "totals.flow_reselects")));
+    if (hb_json_count(answer, "totals.nat_sessions") > 0)
+        fprintf(screen->out, "Full NAT     %s of %s sessions in use\n",
+                hb_format_count(&texts[0], hb_json_count(answer, "totals.nat_sessions")),
+                hb_format_count(&texts[1], hb_json_count(answer, "totals.nat_sessions_max")));
     if (overflows > 0)
         fprintf(screen->out,
                 "Bounded load %s new flows passed on, their backend was at its limit\n",
@@ -103,6 +107,7 @@ static void show_rare(const struct hb_screen *screen, const json_t *answer)
         {"totals.quic_routed", "QUIC        ", "packets to the backend that their id names"},
         {"totals.quic_unroutable", "QUIC        ", "short headers whose id names no backend"},
         {"totals.drain_resets", "Drains      ", "flows ended by a reset at the deadline"},
+        {"totals.nat_resets", "Full NAT    ", "connections reset: their backend was gone"},
         {"totals.kernel_packets", "Kernel      ", "packets sent by its punt port"},
         {"totals.kernel_losses", "Kernel      ", "packets that the port did not take"},
         {"steering.redirected", "Steering    ", "packets for VIPs"},

@@ -132,6 +132,14 @@ static void check_warnings(struct findings *findings, const json_t *status)
     size_t i;
 
     json_array_foreach (hb_json_at(status, "pools"), i, pool) {
+        uint64_t ports = hb_json_count(pool, "nat.ports");
+        uint64_t used = hb_json_count(pool, "nat.ports_used");
+
+        if (10 * used > 9 * ports)
+            find(findings, HB_YELLOW,
+                 "pool %s: %" PRIu64 " of %" PRIu64 " source ports toward one backend are in use, "
+                 "and new connections may find none (nat_ports); give it more \"sources\"",
+                 hb_json_text(pool, "name"), used, ports);
         if (hb_json_has(pool, "warning"))
             find(findings, HB_YELLOW, "pool %s: %s", hb_json_text(pool, "name"),
                  hb_json_text(pool, "warning"));

@@ -24,6 +24,16 @@ services:
   - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }
 """
 
+# The same beside a service over full NAT.
+FULL_NAT = CONFIG.replace("services:\n", """  - name: shop
+    forwarding: full_nat
+    nat: { sources: [198.51.100.64/28], ports: 1000-1999 }
+    health: { type: none }
+    backends: [ { name: shop1, address: 198.51.100.21 } ]
+services:
+  - { name: shop, vip: 192.0.2.64/26, protocol: tcp, port: any, pool: shop }
+""")
+
 
 class Tap:
     """Counts checks and prints them the way scripts/test reads."""

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from daemons import CONFIG, Daemons, Tap
+from daemons import CONFIG, FULL_NAT, Daemons, Tap
 
 SAMPLE = re.compile(r'^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (\d+)$')
 ROUNDS = 200  # reloads with new addresses; the model is the same for any number
@@ -74,6 +74,23 @@ def bl114(tap, daemons):
     daemons.call("POST", "/v1/reload")
 
 
+def full_nat(tap, daemons):
+    """Ports of full NAT for pools that have it, sessions and answers for every backend."""
+    daemons.write_config(FULL_NAT)
+    daemons.call("POST", "/v1/reload")
+    text = scrape(daemons)
+    promtool(tap, text)
+    series = parse(text)
+    tap.equal({k: v for k, v in series.items() if k[0].startswith("halbach_pool_nat_")},
+              {("halbach_pool_nat_ports", 'pool="shop"'): 16000, ("halbach_pool_nat_ports_used", 'pool="shop"'): 0},
+              "ports of full NAT are told for the pool that has some")
+    for name in ("halbach_backend_nat_sessions", "halbach_backend_nat_exhausted_total",
+                 "halbach_backend_returned_packets_total", "halbach_backend_unreachable_total"):
+        tap.equal([v for (n, _), v in series.items() if n == name], [0, 0, 0], f"each backend has {name}")
+    daemons.write_config(CONFIG)
+    daemons.call("POST", "/v1/reload")
+
+
 def main():
     tap = Tap()
     daemons = Daemons(sys.argv[1], sys.argv[2])
@@ -86,7 +103,8 @@ def main():
                      "halbach_worker_received_packets_total", "halbach_dropped_packets_total", "halbach_pool_normal",
                      "halbach_backend_assumed", "halbach_service_denied_packets_total",
                      "halbach_steered_packets_total", "halbach_worker_icmp_sent_total",
-                     "halbach_worker_kernel_lost_packets_total", "halbach_maintenance_withdrawn"):
+                     "halbach_worker_kernel_lost_packets_total", "halbach_worker_nat_sessions",
+                     "halbach_service_too_big_packets_total", "halbach_maintenance_withdrawn"):
             tap.check(any(n == name for n, _ in series), f"there is {name}")
         counters = re.findall(r"^# TYPE (\S+) counter$", text, re.M)
         tap.equal([n for n in counters if not n.endswith("_total")], [], "counters end in _total")
@@ -94,6 +112,7 @@ def main():
         alarms = {k: v for k, v in series.items() if re.search(r"drop|error|miss_unexpected|reject|failed|full", k[0])}
         tap.check(alarms and not any(alarms.values()), "BL-115: what alarms watch is 0", alarms)
         bl114(tap, daemons)
+        full_nat(tap, daemons)
         daemons.stop("dataplane")
         text = scrape(daemons)
         parse(text)

@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 
-from daemons import CONFIG, Daemons, Tap, wait_until
+from daemons import CONFIG, FULL_NAT, Daemons, Tap, wait_until
 
 try:
     import jsonschema
@@ -204,6 +204,12 @@ def call_all(caller):
     call("POST", "/v1/reload")
     call("GET", "/v1/services")
     call("GET", "/metrics")
+    daemons.write_config(FULL_NAT)
+    call("POST", "/v1/reload")
+    pools = {pool["name"]: pool["nat"] for pool in call("GET", "/v1/status").json["pools"]}
+    caller.tap.equal(pools, {"web": None, "shop": {"sessions": 0, "ports": 16000, "ports_used": 0, "ports_free": 16000,
+                                                   "exhausted": 0}}, "the ports of full NAT are counted by pool")
+    call("GET", "/v1/backends")
     daemons.write_config(CONFIG)
     call("POST", "/v1/reload")
 

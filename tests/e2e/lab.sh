@@ -289,16 +289,20 @@ restore_hugepages() {
 # The main lcore sleeps most of the time, the worker polls; on a machine with one CPU both share it. With LAB_TURN labs
 # that run at the same time take turns at the CPU of the worker.
 # --idle-sleep: the machine has few CPUs and all of the lab runs on them. LAB_EAL_PORTS and LAB_PORTS are for another
-# port than eth0: options of EAL and of the dataplane.
+# port than eth0: options of EAL and of the dataplane. LAB_WORKERS: more workers than one, which share that CPU.
 start_dataplane() {
-    local worker_cpu=$(((${LAB_TURN:-0} + 1) % 2)) main_cpu
+    local worker_cpu=$(((${LAB_TURN:-0} + 1) % 2)) main_cpu lcores worker
     [ "$(nproc)" -gt 1 ] || worker_cpu=0
     main_cpu=$((worker_cpu == 0 && $(nproc) > 1))
+    lcores=0@$main_cpu
+    for ((worker = 1; worker <= ${LAB_WORKERS:-1}; worker++)); do
+        lcores+=",$worker@$worker_cpu"
+    done
     [ -n "${LAB_EAL_MEMORY:-}" ] || choose_memory
     # shellcheck disable=SC2086 # LAB_EAL_MEMORY is several words
     launch dataplane-supervisor "$LAB_SOURCE/supervise.sh" "$LAB_DIR/dataplane.pid" "$LAB_DIR/dataplane.log" \
         ip netns exec "$LAB-lb" "$(program halbach-dataplane)" \
-        --lcores "0@$main_cpu,1@$worker_cpu" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
+        --lcores "$lcores" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
         ${LAB_PORTS---interface eth0} --socket "$LAB_DIR/dataplane.sock" --flows 65536 --idle-sleep 50 ${LAB_DATAPLANE_OPTIONS:-}
     wait_for 20 "the dataplane listens on its socket" test -S "$LAB_DIR/dataplane.sock"
 }

@@ -64,6 +64,35 @@ nat_backend() {
     in_ns router ip -6 route replace default via "$LB6" table 100
 }
 
+# nat_udp N: a UDP server on port 5300 that names itself and echoes.
+nat_udp() {
+    launch "udp-b$1" ip netns exec "$LAB-b$1" "$LAB_TRAFFIC" serve --name "b$1" \
+        --address "$(backend_address4 "$1")" --address "$(backend_address6 "$1")" --port 5300
+    wait_for 5 "the UDP server of b$1 listens" sh -c "ip netns exec '$LAB-b$1' ss -Hlun 'sport = :5300' | grep -q 5300"
+}
+
+# Fills EXTRA_POOL and EXTRA_SERVICE: pools dns (IPv4) and dns6, UDP port 53 of both VIPs, with these keys and backends.
+nat_udp_pools() {
+    local keys4=$1 keys6=$2 n members4='' members6=''
+    shift 2
+    for n in "$@"; do
+        members4+="      - { name: b$n, address: $(backend_address4 "$n") }"$'\n'
+        members6+="      - { name: b$n, address: \"$(backend_address6 "$n")\" }"$'\n'
+    done
+    EXTRA_POOL="  - name: dns
+    $keys4
+    health: { type: none }
+    backends:
+$members4
+  - name: dns6
+    $keys6
+    health: { type: none }
+    backends:
+$members6"
+    EXTRA_SERVICE="  - { name: dns, vip: $VIP4, protocol: udp, port: 53, pool: dns }
+  - { name: dns6, vip: \"$VIP6\", protocol: udp, port: 53, pool: dns6 }"
+}
+
 # nat_config POOL-KEYS N...: pools web (IPv4) and web6 with these backends, TCP port 80 of both VIPs.
 nat_config() {
     local keys4=$1 keys6=$2 n members4='' members6=''
@@ -85,6 +114,7 @@ $members4
     health: { type: tcp, port: 8080, interval: 250ms, timeout: 200ms, rise: 2, fall: 2 }
     backends:
 $members6
+${EXTRA_POOL:-}
 services:
   - { name: www, vip: $VIP4, protocol: tcp, port: 80, pool: web }
   - { name: www6, vip: "$VIP6", protocol: tcp, port: 80, pool: web6 }

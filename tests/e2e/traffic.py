@@ -15,7 +15,8 @@ late from an earlier request or from another backend than the connection's first
 `open`, `hold` and `udp` run until SIGTERM or SIGINT, or for --seconds. Then they wait for answers under way and print
 one line of JSON. With --log each request is also a line there, as it ends:
   START DURATION ok|failed BACKEND DETAIL     START in seconds since 1970
-and the line "ready" once every connection or flow had its first answer.
+and the line "ready" once every connection or flow had its first answer. `hold` writes each connection's first request
+and the one that broke it.
 """
 import argparse
 import asyncio
@@ -159,6 +160,7 @@ async def hold_one(url, number, options, stop, log, result, first_answer):
             if backend is None:
                 backend = name
                 result["backends"][name] += 1
+                log.request(start, True, name, "first")
                 first_answer()
             elif backend != name:
                 result["moved"] += 1

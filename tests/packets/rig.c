@@ -105,16 +105,17 @@ struct generation_copy {
 
 static struct hb_counters_header *make_region(void)
 {
-    uint64_t stride = sizeof(struct hb_worker_counters) +
-                      RIG_SERVICES * sizeof(struct hb_service_counters) +
-                      RIG_BACKENDS * sizeof(struct hb_backend_counters) +
-                      HB_TALKERS_MAX * sizeof(struct hb_talker);
+    uint64_t stride =
+        sizeof(struct hb_worker_counters) + RIG_SERVICES * sizeof(struct hb_service_counters) +
+        RIG_BACKENDS * sizeof(struct hb_backend_counters) +
+        HB_TALKERS_MAX * sizeof(struct hb_talker) + RIG_BACKENDS * sizeof(struct hb_nat_counters);
     struct hb_counters_header *region = calloc(1, sizeof(*region) + stride);
 
     region->workers = 1;
     region->services_max = RIG_SERVICES;
     region->backends_max = RIG_BACKENDS;
     region->talkers_max = HB_TALKERS_MAX;
+    region->nat_max = RIG_BACKENDS;
     region->worker_offset = sizeof(*region);
     region->worker_stride = stride;
     return region;

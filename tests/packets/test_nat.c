@@ -167,6 +167,30 @@ static void what_cannot_pass(void **state)
     drop(rig, "larger than the backend's link", whole(TCP4(.payload = 700)), HB_DROP_OVERSIZE);
 }
 
+/* A server whose answer may not be cut learns what fits the link to the clients. */
+static void answers_too_big(void **state)
+{
+    static const uint8_t icmp_source[4] = {198, 51, 100, 10};
+    struct rig *rig = *state;
+    struct frame answer =
+        whole(TCP4(.source = "198.51.100.11", .source_port = 80, .destination = "203.0.113.9",
+                   .destination_port = 40000, .flags = ACK, .payload = 100, .fragment = DF));
+    struct frame want = icmp_error("198.51.100.10", "198.51.100.11", 3, &answer, 140, 64);
+
+    publish_nat(rig, 4, 0);
+    rig->to_clients[0].mtu = 139;
+    rig->settings.icmp_rate = 10;
+    memcpy(rig->settings.icmp_source4, icmp_source, 4);
+    publish(rig);
+    memcpy(want.bytes, answer.bytes + 6, 6);
+    memcpy(want.bytes + 6, answer.bytes, 6);
+    want = poke16(fix4(poke16(poke8(want, IP4_TOS, 0xc0), IP4_FRAGMENT, DF)), L4_OF_4, 3 << 8 | 4);
+    pass(rig, "too big", answer, whole(poke16(want, L4_OF_4 + 6, 139)));
+    assert_int_equal(counters(rig)->drops[HB_DROP_OVERSIZE], 1);
+    assert_int_equal(hb_counters_services(rig->region, 0)[0].too_big, 1);
+    drop(rig, "may be cut", whole(fix4(poke16(answer, IP4_FRAGMENT, 0))), HB_DROP_OVERSIZE);
+}
+
 /* Answers to the balancer itself are the kernel's: health checks. */
 static void own_address(void **state)
 {
@@ -255,6 +279,7 @@ static void errors(void **state)
         pass(rig, "IPv4 error", icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, quoted, 64),
              toward_client_as_is(icmp_error("192.0.2.10", "203.0.113.9", 3, &seen4, quoted, 63)));
     }
+    assert_int_equal(hb_counters_backends(rig->region, 0)[1].unreachable, 8);
     drop(rig, "about another port", icmp_error("198.51.100.11", "203.0.113.9", 3, &seen4, 28, 64),
          HB_DROP_ICMP_NO_FLOW);
     drop(rig, "cut off", icmp_error("198.51.100.11", "203.0.113.9", 3, &sent4, 22, 64),
@@ -275,6 +300,44 @@ static void errors(void **state)
                  icmp_error("2001:db8:0:a::10", "2001:db8:c::9", 1, &seen6, quoted, 63)));
 }
 
+/* From a router or the client, about an answer: to the backend, as if the client had sent it. */
+static void errors_about_answers(void **state)
+{
+    static const char *const routers[] = {"198.51.100.1", "2001:db8:0:1::1"};
+    static const char *const clients[] = {"203.0.113.9", "2001:db8:c::9"};
+    static const char *const backends[] = {"198.51.100.11", "2001:db8:0:b::11"};
+    static const char *const vips[] = {"192.0.2.10", "2001:db8:0:a::10"};
+    struct rig *rig = *state;
+
+    rig->settings.icmp_relay_rate = 1000;
+    for (int six = 0; six < 2; six++) {
+        uint8_t family = six ? 6 : 4;
+        struct spec answer = {.family = family,
+                              .protocol = 6,
+                              .source = vips[six],
+                              .source_port = 80,
+                              .destination = clients[six],
+                              .destination_port = 40000,
+                              .flags = ACK,
+                              .payload = 30};
+        struct frame seen = whole(build(&answer)), sent;
+
+        answer.source = backends[six];
+        answer.source_port = 8080;
+        sent = whole(build(&answer));
+        rig->services = 0;
+        publish_nat(rig, family, 8080);
+        for (int router = 0; router < 2; router++) {
+            struct frame in = icmp_error(router ? routers[six] : clients[six], vips[six],
+                                         six ? 2 : 3, &seen, 70, 64);
+
+            pass(rig, "about an answer", in,
+                 toward_backend(icmp_error(clients[six], backends[six], six ? 2 : 3, &sent, 70, 63),
+                                family));
+        }
+    }
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, rig_setup, rig_teardown)
@@ -282,6 +345,7 @@ int main(void)
         TEST(requests_and_answers), TEST(options_and_extensions), TEST(extensions),
         TEST(no_udp_checksum),      TEST(what_cannot_pass),       TEST(own_address),
         TEST(answers_in_fragments), TEST(a_server_ends_it),       TEST(errors),
+        TEST(answers_too_big),      TEST(errors_about_answers),
     };
     int failed = rig_open();
 

@@ -169,6 +169,7 @@ static void fill_tables(const struct blob_plan *plan, uint8_t *blob, size_t *end
         snprintf(pools[i].name, sizeof(pools[i].name), "%s", pool->name);
         pools[i].table = HB_POOL_NO_TABLE;
         pools[i].bounded_load = pool->bounded_load;
+        pools[i].sources_count = pool->full_nat ? plan->sources : 0;
         if (pool->slots == 0)
             continue;
         pools[i].table =
@@ -211,7 +212,7 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
     header.tables = place(&end, tables, sizeof(struct hb_table_record));
     header.prefixes = place(&end, plan->prefixes, sizeof(struct hb_prefix_record));
     header.quic = place(&end, plan->quics, sizeof(struct hb_quic_record));
-    header.sources = place(&end, 0, sizeof(struct hb_source_record));
+    header.sources = place(&end, plan->sources, sizeof(struct hb_source_record));
     for (uint32_t i = 0; i < HB_HASH_KEY_WORDS; i++)
         header.hash_key.word[i] = 0x0123456789abcdef * (i + 1);
     room = end;
@@ -227,6 +228,7 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
     memcpy(blob + header.prefixes.offset, plan->many != NULL ? plan->many : plan->prefix,
            plan->prefixes * sizeof(plan->prefix[0]));
     memcpy(blob + header.quic.offset, plan->quic, plan->quics * sizeof(plan->quic[0]));
+    memcpy(blob + header.sources.offset, plan->source, plan->sources * sizeof(plan->source[0]));
     fill_tables(plan, blob, &end);
     ((struct hb_generation_header *)blob)->total_size = end;
     *size = end;

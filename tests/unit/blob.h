@@ -19,11 +19,13 @@
 #define BLOB_BACKENDS_MAX 64
 #define BLOB_PREFIXES_MAX 16
 #define BLOB_QUIC_MAX     8
+#define BLOB_SOURCES_MAX  4
 
 struct blob_pool {
     const char *name;
     uint32_t slots; /* 0: no table */
     uint32_t bounded_load;
+    int full_nat;       /* it names the sources */
     int leave_out_body; /* name the table, do not carry it */
     uint16_t *owner;    /* NULL: its backends that are not down, in turn */
     uint16_t *previous; /* NULL: all slots have settled. Else each slot is unsettled that has a
@@ -42,6 +44,8 @@ struct blob_plan {
     struct hb_prefix_record prefix[BLOB_PREFIXES_MAX];
     const struct hb_prefix_record *many; /* instead of `prefix`; NULL: no more than fit there */
     struct hb_quic_record quic[BLOB_QUIC_MAX];
+    uint32_t sources; /* each pool with `full_nat` has them all */
+    struct hb_source_record source[BLOB_SOURCES_MAX];
 };
 
 /* Address texts are IPv4 or IPv6. Each returns the index of the new record. */

@@ -14,6 +14,7 @@ struct row {
     const char *complaint;
 };
 
+#define FULL        "forwarding: full_nat\n    nat: { sources: [198.51.100.64/28] }"
 #define NOT_BETWEEN "NAT does not translate between them"
 
 /* clang-format off */
@@ -64,6 +65,26 @@ static const struct row rows[] = {
      "t:12: services[1]: answers of backend 198.51.100.11 from its port 8080 would be of this service or of "
      "www at line 11; with nat a backend's port must name one service, so give each a pool of its own with "
      "another \"nat: { port: ... }\", or use full_nat"},
+    /* what a pool's NAT can't serve */
+    {"forwarding: nat", "  - { name: two, vip: 192.0.2.11, protocol: sctp, port: 81, pool: web }\n",
+     "t:11: services[1].protocol: service two is SCTP, but pool web has \"forwarding: nat\", which carries TCP "
+     "and UDP alone; use a pool with a tunnel, l2 or l3dsr"},
+    {FULL, "  - { name: two, vip: 192.0.2.11, protocol: sctp, port: 81, pool: web }\n",
+     "t:12: services[1].protocol: service two is SCTP, but pool web has \"forwarding: full_nat\", which "
+     "carries TCP and UDP alone; use a pool with a tunnel, l2 or l3dsr"},
+    {"forwarding: nat", "  - { name: two, vip: 192.0.2.128/25, protocol: tcp, port: 81, pool: web }\n",
+     "t:11: services[1].vip: service two is the prefix 192.0.2.128/25, but pool web has \"forwarding: nat\", "
+     "where answers need one VIP; use full_nat or a tunnel"},
+    {"forwarding: nat", "  - { name: two, vip: 192.0.2.11, protocol: udp, port: any, pool: web }\n",
+     "t:11: services[1].port: service two has the ports any, but pool web has \"forwarding: nat\", where "
+     "answers need one port; use full_nat or a tunnel"},
+    {"forwarding: nat\n    nat: { port: 8080 }",
+     "  - { name: two, vip: 192.0.2.11, protocol: tcp, port: 8000-8999, pool: web }\n",
+     "t:12: services[1].port: service two has the ports 8000-8999, but pool web has \"forwarding: nat\", "
+     "where answers need one port; use full_nat or a tunnel"},
+    {FULL, "  - { name: two, vip: 192.0.2.128/25, protocol: tcp, port: any, pool: web }\n", NULL},
+    {FULL, "  - { name: two, vip: 198.51.100.64/26, protocol: tcp, port: 81, pool: web }\n",
+     "t:5: pools[0].nat.sources: 198.51.100.64/26 is the VIP of service two as well; leave it out"},
     {"forwarding: nat", "  - { name: two, vip: \"2001:db8::1\", protocol: tcp, port: 81, pool: web }\n",
      "t:11: services[1].vip: an IPv6 VIP, but pool web reaches IPv4 backends by NAT, which does not translate "
      "between them; use a tunnel, or backends of the VIP's family"},

@@ -288,6 +288,53 @@ static void long_lists(void **state)
     free(prefixes);
 }
 
+/* The added service by a pool of its own with one backend. */
+static struct blob_plan plan_with_nat(uint8_t forwarding)
+{
+    struct blob_plan plan = plan_with_one_more();
+    uint32_t pool = blob_add_pool(&plan, "nat", 7);
+    uint32_t backend = blob_add_backend(&plan, "nat1", "198.51.100.31", pool);
+    struct hb_rewrite *rewrite = &plan.backend[backend].rewrite;
+
+    IT.pool = pool;
+    IT.prefix_length = 32;
+    IT.address[3] = 1;
+    rewrite->forwarding = forwarding;
+    rewrite->size = rewrite->l2_size;
+    memset(rewrite->bytes + rewrite->size, 0, sizeof(rewrite->bytes) - rewrite->size);
+    memcpy(rewrite->bytes + rewrite->size, plan.backend[backend].address, 4);
+    if (forwarding == HB_FORWARDING_FULL_NAT) {
+        plan.pool[pool].full_nat = 1;
+        plan.sources = 1;
+        plan.source[0] = (struct hb_source_record){
+            .address = {198, 51, 100, 64}, .family = 4, .port_first = 1024, .port_last = 65535};
+    }
+    return plan;
+}
+
+#define NAT(change)      ((plan = plan_with_nat(HB_FORWARDING_NAT)), (change), &plan)
+#define FULL_NAT(change) ((plan = plan_with_nat(HB_FORWARDING_FULL_NAT)), (change), &plan)
+
+/* NAT needs one address and port to translate answers to; full NAT has sessions. */
+static void services_of_nat(void **state)
+{
+    static const char one[] = "its pool is NAT, which needs one address and port";
+    struct blob_plan plan;
+
+    (void)state;
+    take(NAT((void)0));
+    take(FULL_NAT((void)0));
+    refuse(NAT((IT.prefix_length = 31, IT.address[3] = 0)), HB_REJECT_SERVICE, one);
+    refuse(NAT(set_ports(&IT, 443, 444)), HB_REJECT_SERVICE, one);
+    refuse(NAT(set_ports(&IT, 0, 65535)), HB_REJECT_SERVICE, one);
+    take(FULL_NAT((IT.prefix_length = 31, IT.address[3] = 0)));
+    take(FULL_NAT(set_ports(&IT, 0, 65535)));
+    refuse(NAT(IT.protocol = HB_PROTOCOL_SCTP), HB_REJECT_SERVICE, "which carries TCP and UDP");
+    refuse(FULL_NAT(IT.protocol = HB_PROTOCOL_SCTP), HB_REJECT_SERVICE,
+           "which carries TCP and UDP");
+    refuse(FULL_NAT(plan.sources = 0), HB_REJECT_SOURCE, "names no source addresses");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +345,7 @@ int main(void)
         cmocka_unit_test(lists_of_sources),
         cmocka_unit_test(quic),
         cmocka_unit_test(long_lists),
+        cmocka_unit_test(services_of_nat),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,8 @@ static const char backends_text[] =
     "{\"pool\": \"web\", \"name\": \"web2\", \"address\": \"2001:db8:0:b::12\", \"weight\": 2,"
     " \"state\": \"down\", \"draining\": false, \"reason\": \"port 80 refused the connection\","
     " \"since_s\": 725, \"share\": 0, \"flows\": 0, \"new_flows\": 4000000000,"
-    " \"packets\": 18446744073709551615, \"bytes\": 9223372036854775808," HOP ","
+    " \"packets\": 18446744073709551615, \"bytes\": 9223372036854775808,"
+    " \"returned_packets\": 12345, \"unreachable\": 3," HOP ","
     "{\"pool\": \"web\", \"name\": \"web3\", \"address\": \"198.51.100.13\", \"weight\": 1,"
     " \"state\": \"draining\", \"draining\": true, \"reason\": \"port 80 accepted the connection\","
     " \"since_s\": 45, \"share\": 0, \"flows\": 12345, \"new_flows\": 1," HOP ","
@@ -238,13 +239,14 @@ static void test_backends(void **state)
 
     screen = open_screen();
     hb_show_backends(&screen, backends, "web", true, true);
-    expect(&screen, "BACKEND  POOL  STATE          FLOWS  NEW FLOWS  PACKETS   BYTES\n"
-                    "web2     web   down               0      4.0 G   18.4 E  9.2 EB\n"
-                    "web3     web   draining      12.3 k          1        0     0 B\n"
-                    "web4     web   up, no route       0          0        0     0 B\n"
-                    "\n"
-                    "web2 (pool web): port 80 refused the connection\n"
-                    "web4 (pool web): 198.51.100.14 does not answer on eth0\n");
+    expect(&screen,
+           "BACKEND  POOL  STATE          FLOWS  NEW FLOWS  PACKETS   BYTES  ANSWERS  UNREACHABLE\n"
+           "web2     web   down               0      4.0 G   18.4 E  9.2 EB   12.3 k            3\n"
+           "web3     web   draining      12.3 k          1        0     0 B        0            0\n"
+           "web4     web   up, no route       0          0        0     0 B        0            0\n"
+           "\n"
+           "web2 (pool web): port 80 refused the connection\n"
+           "web4 (pool web): 198.51.100.14 does not answer on eth0\n");
     json_decref(backends);
 }
 
@@ -253,7 +255,7 @@ static void test_services(void **state)
     json_t *services = parse(
         "{\"services\": ["
         "{\"name\": \"www\", \"vip\": \"192.0.2.0/24\", \"protocol\": \"tcp\", \"port\": 80,"
-        " \"ports\": \"80-81\", \"denied\": 5, \"limited\": 20000,"
+        " \"ports\": \"80-81\", \"denied\": 5, \"limited\": 20000, \"too_big\": 2,"
         " \"pool\": \"web\", \"usable\": 3, \"total\": 4, \"packets\": 2147483648,"
         " \"bytes\": 18446744073709551615, \"new_flows\": 100, \"drops\": 0},"
         "{\"name\": \"bücher\", \"vip\": \"2001:db8:0:a::10\", \"protocol\": \"udp\", \"port\": "
@@ -267,11 +269,11 @@ static void test_services(void **state)
     expect(
         &screen,
         "SERVICE  VIP                     PROTO  POOL  USABLE  NEW FLOWS  PACKETS    BYTES  DROPS  "
-        "DENIED  LIMITED\n"
+        "DENIED  LIMITED  TOO BIG\n"
         "www      192.0.2.0/24:80-81      tcp    web      3/4        100    2.1 G  18.4 EB      0  "
-        "     5   20.0 k\n"
+        "     5   20.0 k        2\n"
         "bücher   [2001:db8:0:a::10]:443  udp    名前     0/1          9     9999  10.0 kB      3  "
-        "     0        0\n");
+        "     0        0        0\n");
     json_decref(services);
 }
 

@@ -117,6 +117,7 @@ static void test_counters_that_do_not_fit(void **state)
         {FIELD(backends_max), UINT32_MAX, "backends"},
         {FIELD(drop_reasons), HB_DROPS_MAX + 1, "65 drop reasons"},
         {FIELD(talkers_max), HB_TALKERS_MAX + 1, "129 talkers"},
+        {FIELD(nat_max), HB_BACKENDS_MAX + 2, "backends of NAT"},
         {FIELD(talkers_max), 1, "it needs"},
         {FIELD(worker_offset), 0, "bad offset"},
         {FIELD(worker_offset), 132, "bad offset"},

@@ -12,6 +12,7 @@
  *         services_max * struct hb_service_counters   indexed by service id
  *         backends_max * struct hb_backend_counters   indexed by backend id, 0 unused
  *         talkers_max * struct hb_talker              in no order; see there
+ *         nat_max * struct hb_nat_counters            indexed by backend id
  *
  * Every field is 64 bits, written by exactly one worker with plain stores and never reset, so a
  * reader sees each value whole, without a lock. Sums over workers and fields are not one instant;
@@ -47,7 +48,7 @@ struct hb_counters_header {
     uint64_t worker_offset;
     uint64_t worker_stride;
     uint32_t talkers_max;
-    uint32_t reserved32;
+    uint32_t nat_max; /* entries: backends_max, or 0 */
     /* By the steering programs of AF_XDP ports, before anything else sees a packet; written about
      * once a second by the main lcore. */
     uint64_t steer_redirected; /* for a VIP */
@@ -91,7 +92,9 @@ struct hb_worker_counters {
     uint64_t
         kernel_packets; /* that the kernel sent by a punt port, on to the wire; not of rx or tx */
     uint64_t kernel_losses; /* the same, that the port did not take */
-    uint64_t reserved[6];
+    uint64_t nat_resets;    /* connections of full NAT that were reset: their backend is gone */
+    uint64_t nat_handovers; /* answers given to the worker that has their session */
+    uint64_t reserved[4];
     uint64_t drops[HB_DROPS_MAX]; /* by enum hb_drop_reason */
 };
 _Static_assert(sizeof(struct hb_worker_counters) % 64 == 0, "whole cache lines");
@@ -135,6 +138,12 @@ struct hb_talker {
 };
 _Static_assert(sizeof(struct hb_talker) == 64, "one cache line");
 
+/* Of a backend, full NAT only; apart from the others because few packets touch them. */
+struct hb_nat_counters {
+    uint64_t sessions;  /* gauge: each one holds a source port toward this backend */
+    uint64_t exhausted; /* new connections that found no free source port; they were dropped */
+};
+
 /* Where things are in a mapped region. The caller has checked magic, version and total_size. */
 static inline const struct hb_worker_counters *
 hb_counters_worker(const struct hb_counters_header *region, uint32_t worker)
@@ -159,6 +168,12 @@ static inline const struct hb_talker *hb_counters_talkers(const struct hb_counte
                                                           uint32_t worker)
 {
     return (const void *)(hb_counters_backends(region, worker) + region->backends_max);
+}
+
+static inline const struct hb_nat_counters *hb_counters_nat(const struct hb_counters_header *region,
+                                                            uint32_t worker)
+{
+    return (const void *)(hb_counters_talkers(region, worker) + region->talkers_max);
 }
 
 #endif

@@ -46,14 +46,15 @@
     X(LIMIT_NEW_FLOWS,   "limit_new_flows",   "new flow above the rate that the service allows") \
     X(LIMIT_FLOWS,       "limit_flows",       "new flow above the number that the service allows") \
     X(PUNT_LIMIT,        "punt_limit",        "for the kernel, above the rate limit of that way") \
-    X(NAT_NO_SESSION,    "nat_no_session",    "answer of a backend that belongs to no known flow") \
+    X(NAT_NO_SESSION,    "nat_no_session",    "packet of full NAT, either way, that belongs to no known flow") \
     X(NAT_PORTS,         "nat_ports",         "no source port was free for a new flow") \
     X(NAT_PROTOCOL,      "nat_protocol",      "packet that address translation can't carry") \
-    X(RESET,             "reset",             "flow of a backend whose drain ends by reset; both ends were told") \
+    X(RESET,             "reset",             "TCP flow that its backend serves no more, ended by reset; its ends were told") \
     X(LINK_DOWN,         "link_down",         "the backend's port has no link") \
     X(OWN_TUNNEL,        "own_tunnel",        "tunnel packet to this balancer that is not its to open") \
     X(NO_MBUF,           "no_mbuf",           "no buffer was free for a copy or an answer") \
-    X(NAT_NO_WAY,        "nat_no_way",        "answer of a backend while no route to clients is known")
+    X(NAT_NO_WAY,        "nat_no_way",        "answer of a backend while no route to clients is known") \
+    X(NAT_SESSIONS,      "nat_sessions",      "all sessions of full NAT are in use by established flows")
 /* clang-format on */
 
 #define HB_DROP_ENUM(id, name, text) HB_DROP_##id,
