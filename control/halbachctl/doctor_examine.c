@@ -52,6 +52,8 @@ static __attribute__((format(printf, 4, 5))) bool read_line(const struct examina
     FILE *file;
 
     *line = '\0';
+    if (used >= sizeof(path))
+        return false;
     va_start(arguments, format);
     vsnprintf(path + used, sizeof(path) - used, format, arguments);
     va_end(arguments);
