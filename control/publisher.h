@@ -88,6 +88,8 @@ const struct hb_hello_reply *hb_publisher_hello(const struct hb_publisher *publi
 struct hb_worker_counters hb_counters_total(const struct hb_counters_header *region);
 struct hb_service_counters hb_counters_service_total(const struct hb_counters_header *region,
                                                      uint32_t id);
+struct hb_quic_counters hb_counters_quic_total(const struct hb_counters_header *region,
+                                               uint32_t id);
 struct hb_backend_counters hb_counters_backend_total(const struct hb_counters_header *region,
                                                      uint32_t id);
 

@@ -31,9 +31,9 @@ static void the_header_describes_the_region(void **state)
     assert_int_equal(fstat(counters.fd, &about), 0);
     assert_int_equal(region->total_size, about.st_size);
     /* The last counter of the last worker lies inside. */
-    assert_true((const uint8_t *)(hb_counters_backends(region, 2) + region->backends_max) <=
+    assert_true((const uint8_t *)(hb_counters_quic(region, 2) + region->services_max) <=
                 (const uint8_t *)region + region->total_size);
-    assert_true((const void *)(hb_counters_backends(region, 0) + region->backends_max) <=
+    assert_true((const void *)(hb_counters_quic(region, 0) + region->services_max) <=
                 (const void *)hb_counters_worker(region, 1));
     hb_counters_destroy(&counters);
     assert_int_equal(counters.fd, -1);
