@@ -75,6 +75,12 @@ typedef void (*hb_settle_done)(void *context,
 int hb_publisher_settle(struct hb_publisher *publisher, const struct hb_settle *settle,
                         hb_settle_done done, void *context);
 
+typedef void (*hb_flush_done)(void *context,
+                              const struct hb_flush_reply *reply); /* NULL: no answer */
+
+/* Has the dataplane forget all flow entries. As hb_publisher_lookup(). */
+int hb_publisher_flush(struct hb_publisher *publisher, hb_flush_done done, void *context);
+
 /* The mapped counters of the connected dataplane, or NULL. Valid until `disconnected`
  * returns. */
 const struct hb_counters_header *hb_publisher_counters(const struct hb_publisher *publisher);
