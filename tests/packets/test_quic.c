@@ -288,7 +288,7 @@ static void a_mixed_burst(void **state)
     assert_int_equal(counters(rig)->quic_unroutable, 16);
 }
 
-/* Each reason has a counter of its own, of the packet's own service. */
+/* BL-57 (b): each reason has a counter of its own, of the packet's own service. */
 static void reasons_are_told_apart(void **state)
 {
     static const struct {
