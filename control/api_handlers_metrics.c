@@ -303,6 +303,27 @@ static void add_services(FILE *to, struct hb_control *control)
     }
 }
 
+/* Of services with configurations of connection ids. */
+static void add_quic(FILE *to, struct hb_control *control)
+{
+    static const char name[] = "halbach_service_quic_packets_total";
+    const struct hb_model *model = control->model;
+
+    hb_metric_begin(to, name, HB_METRIC_COUNTER,
+                    "Packets of the QUIC service, by what their connection id was.");
+    for (uint32_t s = 0; s < model->services_count; s++) {
+        struct hb_model_service *service = &model->services[s];
+        struct hb_quic_counters counts = hb_control_quic_counts(control, service);
+
+        for (unsigned o = 0; service->rules.quic_count > 0 && o < HB_QUIC_OUTCOME_COUNT; o++) {
+            const struct hb_label labels[] = {
+                {"service", service->name}, {"outcome", hb_quic_outcome_name(o)}, {NULL, NULL}};
+
+            hb_metric_add(to, name, labels, counts.packets[o]);
+        }
+    }
+}
+
 enum {
     BACKEND_PACKETS,
     BACKEND_BYTES,
@@ -413,6 +434,7 @@ void hb_api_get_metrics(struct hb_api_call *call)
         add_dataplane(to, hb_publisher_counters(control->publisher));
         add_pools(to, control);
         add_services(to, control);
+        add_quic(to, control);
         add_backends(to, control);
     }
     if (to == NULL || fclose(to) != 0)

@@ -213,6 +213,22 @@ static void describe_rules(json_t *object, const struct hb_service_rules *rules)
     json_object_set_new(object, "quic_configurations", json_integer(rules->quic_count));
 }
 
+/* What its QUIC packets were; null without configurations of connection ids. */
+static json_t *describe_quic(struct hb_control *control, struct hb_model_service *service)
+{
+    struct hb_quic_counters counts;
+    json_t *object;
+
+    if (service->rules.quic_count == 0)
+        return json_null();
+    counts = hb_control_quic_counts(control, service);
+    object = json_object();
+    for (unsigned outcome = 0; outcome < HB_QUIC_OUTCOME_COUNT; outcome++)
+        json_object_set_new(object, hb_quic_outcome_name(outcome),
+                            hb_json_count(counts.packets[outcome]));
+    return object;
+}
+
 static json_t *describe_service(struct hb_control *control, struct hb_model_service *service)
 {
     static const char *const tracking_names[HB_TRACKINGS] = {"all", "changed", "off"};
@@ -236,6 +252,7 @@ static json_t *describe_service(struct hb_control *control, struct hb_model_serv
                         service->rules.flows
                             ? hb_json_count(hb_control_service_flows(control, service->id))
                             : json_null());
+    json_object_set_new(object, "quic", describe_quic(control, service));
     return object;
 }
 

@@ -96,6 +96,8 @@ json_t *hb_json_reload(const struct hb_control *control, const uint8_t before[HB
                        const struct hb_model_diff *diff, json_t *warnings);
 /* api_handlers_plan.c */
 void hb_api_post_plan(struct hb_api_call *call);
+/* api_handlers_flush.c */
+void hb_api_post_flush(struct hb_api_call *call);
 /* api_handlers_lookup.c */
 void hb_api_get_lookup(struct hb_api_call *call);
 /* api_handlers_events.c */

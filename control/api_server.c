@@ -43,6 +43,7 @@ static const struct route routes[] = {
     {EVHTTP_REQ_POST, "/v1/backends/", "/weight", " pool weight reset force ", hb_api_post_weight},
     {EVHTTP_REQ_GET, "/v1/maintenance", NULL, "", hb_api_get_maintenance},
     {EVHTTP_REQ_POST, "/v1/maintenance", NULL, " state ", hb_api_post_maintenance},
+    {EVHTTP_REQ_POST, "/v1/flush", NULL, " force ", hb_api_post_flush},
     {EVHTTP_REQ_POST, "/v1/reload", NULL, "", hb_api_post_reload},
     {EVHTTP_REQ_POST, "/v1/plan", NULL, " file ", hb_api_post_plan},
     {EVHTTP_REQ_GET, "/v1/stats", NULL, "", hb_api_get_stats},

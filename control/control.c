@@ -158,6 +158,7 @@ static bool open_model(struct hb_control *control)
     control->model->left = hb_control_backend_left;
     control->model->reusable = hb_control_id_reusable;
     control->model->raw_counts = hb_control_raw_counts;
+    control->model->raw_quic = hb_control_raw_quic;
     control->model->context = control;
     return true;
 }

@@ -133,11 +133,14 @@ void hb_control_publish(struct hb_control *control);
 bool hb_control_id_reusable(void *context, uint32_t id, uint32_t incarnation);
 struct hb_counts hb_control_raw_counts(void *context, bool service, uint32_t id,
                                        uint64_t *instance);
+struct hb_quic_counters hb_control_raw_quic(void *context, uint32_t id, uint64_t *instance);
 /* What an object has counted; from the last reading when no dataplane is connected. */
 struct hb_counts hb_control_backend_counts(struct hb_control *control,
                                            struct hb_model_backend *backend);
 struct hb_counts hb_control_service_counts(struct hb_control *control,
                                            struct hb_model_service *service);
+struct hb_quic_counters hb_control_quic_counts(struct hb_control *control,
+                                               struct hb_model_service *service);
 uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id);
 uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id);
 /* Reads all tallies, so that they are fresh when the dataplane goes. */

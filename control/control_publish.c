@@ -300,6 +300,25 @@ struct hb_counts hb_control_service_counts(struct hb_control *control,
     return hb_tally_read(&service->tally, region->instance, raw_service(region, service->id));
 }
 
+struct hb_quic_counters hb_control_raw_quic(void *context, uint32_t id, uint64_t *instance)
+{
+    const struct hb_control *control = context;
+    const struct hb_counters_header *region = hb_publisher_counters(control->publisher);
+
+    *instance = region ? region->instance : 0;
+    return hb_counters_quic_total(region, id);
+}
+
+struct hb_quic_counters hb_control_quic_counts(struct hb_control *control,
+                                               struct hb_model_service *service)
+{
+    uint64_t instance;
+    struct hb_quic_counters raw = hb_control_raw_quic(control, service->id, &instance);
+
+    return instance ? hb_quic_tally_read(&service->quic, instance, raw)
+                    : hb_quic_tally_last(&service->quic);
+}
+
 uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id)
 {
     return hb_counters_service_total(hb_publisher_counters(control->publisher), id).flows;
@@ -320,8 +339,10 @@ void hb_control_read_tallies(struct hb_control *control)
         for (uint32_t b = 0; b < pool->backends_count; b++)
             hb_control_backend_counts(control, pool->backends[b]);
     }
-    for (uint32_t s = 0; s < control->model->services_count; s++)
+    for (uint32_t s = 0; s < control->model->services_count; s++) {
         hb_control_service_counts(control, &control->model->services[s]);
+        hb_control_quic_counts(control, &control->model->services[s]);
+    }
 }
 
 /* An id that no flow names. Without the dataplane nobody knows, except for one never given out. */

@@ -50,6 +50,18 @@ struct hb_service_counters hb_counters_service_total(const struct hb_counters_he
     return total;
 }
 
+struct hb_quic_counters hb_counters_quic_total(const struct hb_counters_header *region, uint32_t id)
+{
+    struct hb_quic_counters total = {0};
+    uint32_t i;
+
+    if (!region || id >= region->services_max)
+        return total;
+    for (i = 0; i < region->workers; i++)
+        add_fields(&total, &hb_counters_quic(region, i)[id], sizeof(total));
+    return total;
+}
+
 struct hb_backend_counters hb_counters_backend_total(const struct hb_counters_header *region,
                                                      uint32_t id)
 {

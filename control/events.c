@@ -30,6 +30,7 @@ static const struct {
     [HB_NEWS_POLICY] = {"policy", true},        [HB_NEWS_SETTLED] = {"settled", true},
     [HB_NEWS_PUBLISHED] = {"published", false}, [HB_NEWS_REJECTED] = {"rejected", false},
     [HB_NEWS_DATAPLANE] = {"dataplane", false}, [HB_NEWS_MAINTENANCE] = {"maintenance", false},
+    [HB_NEWS_FLUSH] = {"flush", false},
 };
 
 const char *hb_news_name(enum hb_news type)

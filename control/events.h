@@ -39,6 +39,7 @@ enum hb_news {
     HB_NEWS_REJECTED,    /* it refused one */
     HB_NEWS_DATAPLANE,   /* it connected, or was lost */
     HB_NEWS_MAINTENANCE, /* the balancer was taken out of service or put back; its command */
+    HB_NEWS_FLUSH,       /* the flow caches were emptied */
     HB_NEWS_TYPES
 };
 

@@ -99,8 +99,14 @@ void hb_backend_start_tally(struct hb_model *model, struct hb_model_backend *bac
 
 void hb_service_start_tally(struct hb_model *model, struct hb_model_service *service)
 {
-    start_tally(model, &service->tally, true, service->id,
-                hb_ids_incarnation(model->service_ids, service->id));
+    uint32_t incarnation = hb_ids_incarnation(model->service_ids, service->id);
+    struct hb_quic_counters raw = {0};
+    uint64_t instance = 0;
+
+    start_tally(model, &service->tally, true, service->id, incarnation);
+    if (model->raw_quic != NULL && incarnation > 1)
+        raw = model->raw_quic(model->context, service->id, &instance);
+    hb_quic_tally_start(&service->quic, instance, raw);
 }
 
 static bool claim_all(struct hb_model *model)

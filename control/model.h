@@ -139,6 +139,7 @@ struct hb_model_service {
     struct hb_service_rules rules;
     uint32_t id;
     struct hb_tally tally;
+    struct hb_quic_tally quic;
 };
 
 /* Called before a backend that has left the configuration is freed. */
@@ -147,6 +148,7 @@ typedef void (*hb_backend_left)(void *context, struct hb_model_backend *backend)
  * known. */
 typedef struct hb_counts (*hb_raw_counts)(void *context, bool service, uint32_t id,
                                           uint64_t *instance);
+typedef struct hb_quic_counters (*hb_raw_quic)(void *context, uint32_t id, uint64_t *instance);
 
 struct hb_model {
     struct hb_model_pool *pools; /* sorted by name */
@@ -177,6 +179,7 @@ struct hb_model {
     hb_backend_left left;
     hb_id_reusable reusable; /* of a backend id */
     hb_raw_counts raw_counts;
+    hb_raw_quic raw_quic; /* of a service */
     void *context;
 };
 

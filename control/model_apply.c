@@ -206,10 +206,12 @@ static bool stage_services(struct stage *stage, const struct hb_config *config)
                      HB_SERVICES_MAX);
             return false;
         }
-        if (old != NULL)
+        if (old != NULL) {
             service->tally = old->tally;
-        else
+            service->quic = old->quic;
+        } else {
             hb_service_start_tally(model, service);
+        }
     }
     return true;
 }

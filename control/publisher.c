@@ -222,6 +222,9 @@ static void handle_reply(struct hb_publisher *publisher, struct hb_request *requ
     case HB_MSG_SETTLE_REPLY:
         request->settled(request->done_context, &received->message.settle);
         break;
+    case HB_MSG_FLUSH_REPLY:
+        request->flushed(request->done_context, &received->message.flush);
+        break;
     }
 }
 
@@ -447,6 +450,21 @@ int hb_publisher_lookup(struct hb_publisher *publisher, const struct hb_flow_key
         return -ENOMEM;
     request->message.lookup.flow = *flow;
     request->done = done;
+    request->done_context = context;
+    start_request(publisher, request);
+    return 0;
+}
+
+int hb_publisher_flush(struct hb_publisher *publisher, hb_flush_done done, void *context)
+{
+    struct hb_request *request;
+
+    if (publisher->state != READY)
+        return -ENOTCONN;
+    request = hb_request_new(HB_MSG_FLUSH);
+    if (!request)
+        return -ENOMEM;
+    request->flushed = done;
     request->done_context = context;
     start_request(publisher, request);
     return 0;

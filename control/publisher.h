@@ -75,6 +75,12 @@ typedef void (*hb_settle_done)(void *context,
 int hb_publisher_settle(struct hb_publisher *publisher, const struct hb_settle *settle,
                         hb_settle_done done, void *context);
 
+typedef void (*hb_flush_done)(void *context,
+                              const struct hb_flush_reply *reply); /* NULL: no answer */
+
+/* Has the dataplane forget all flow entries. As hb_publisher_lookup(). */
+int hb_publisher_flush(struct hb_publisher *publisher, hb_flush_done done, void *context);
+
 /* The mapped counters of the connected dataplane, or NULL. Valid until `disconnected`
  * returns. */
 const struct hb_counters_header *hb_publisher_counters(const struct hb_publisher *publisher);
@@ -88,6 +94,8 @@ const struct hb_hello_reply *hb_publisher_hello(const struct hb_publisher *publi
 struct hb_worker_counters hb_counters_total(const struct hb_counters_header *region);
 struct hb_service_counters hb_counters_service_total(const struct hb_counters_header *region,
                                                      uint32_t id);
+struct hb_quic_counters hb_counters_quic_total(const struct hb_counters_header *region,
+                                               uint32_t id);
 struct hb_backend_counters hb_counters_backend_total(const struct hb_counters_header *region,
                                                      uint32_t id);
 struct hb_nat_counters hb_counters_nat_total(const struct hb_counters_header *region, uint32_t id);

@@ -75,12 +75,12 @@ static int map_sealed(int fd, int seals, size_t least, int sharing, struct hb_re
     return 0;
 }
 
-/* Keeps every access through hb_counters_worker(), _services() and _backends() inside the mapping.
+/* Keeps every access through hb_counters_worker() and its like inside the mapping.
  */
 static int check_counters_layout(const struct hb_counters_header *header, uint64_t size, char *why,
                                  size_t why_size)
 {
-    uint64_t block = sizeof(struct hb_worker_counters);
+    uint64_t block;
 
     if (header->total_size > size)
         return snprintf(why, why_size, "it says %" PRIu64 " bytes and has %" PRIu64,
@@ -94,10 +94,8 @@ static int check_counters_layout(const struct hb_counters_header *header, uint64
                         header->workers, header->services_max, header->backends_max,
                         header->drop_reasons, header->talkers_max, header->nat_max);
 
-    block += header->services_max * sizeof(struct hb_service_counters);
-    block += header->backends_max * sizeof(struct hb_backend_counters);
-    block += header->talkers_max * sizeof(struct hb_talker);
-    block += header->nat_max * sizeof(struct hb_nat_counters);
+    block = hb_counters_block_bytes(header->services_max, header->backends_max, header->talkers_max,
+                                    header->nat_max);
     if (header->header_size < sizeof(*header) || header->worker_offset < header->header_size ||
         header->worker_offset > header->total_size || header->worker_offset % sizeof(uint64_t) != 0)
         return snprintf(why, why_size, "its workers begin at a bad offset, %" PRIu64,

@@ -17,6 +17,7 @@ static const struct {
                        sizeof(struct hb_lookup_reply)},
     [HB_MSG_SETTLE] = {sizeof(struct hb_settle), HB_MSG_SETTLE_REPLY,
                        sizeof(struct hb_settle_reply)},
+    [HB_MSG_FLUSH] = {sizeof(struct hb_flush), HB_MSG_FLUSH_REPLY, sizeof(struct hb_flush_reply)},
 };
 
 void hb_requests_init(struct hb_requests *requests)
@@ -107,6 +108,7 @@ static void drop_list(struct hb_request_list *list)
     while ((request = STAILQ_FIRST(list)) != NULL) {
         hb_lookup_done done = request->done;
         hb_settle_done settled = request->settled;
+        hb_flush_done flushed = request->flushed;
         void *context = request->done_context;
 
         STAILQ_REMOVE_HEAD(list, link);
@@ -115,6 +117,8 @@ static void drop_list(struct hb_request_list *list)
             done(context, NULL);
         if (settled)
             settled(context, NULL);
+        if (flushed)
+            flushed(context, NULL);
     }
 }
 

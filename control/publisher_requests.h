@@ -20,6 +20,7 @@ struct hb_request {
     int passed_fd;          /* goes with the message, or -1; owned, closed once it is sent */
     hb_lookup_done done;    /* of a LOOKUP, else NULL */
     hb_settle_done settled; /* of a SETTLE, else NULL */
+    hb_flush_done flushed;  /* of a FLUSH, else NULL */
     void *done_context;
     union {
         struct hb_message_header header;
@@ -27,6 +28,7 @@ struct hb_request {
         struct hb_publish publish;
         struct hb_lookup lookup;
         struct hb_settle settle;
+        struct hb_flush flush;
     } message; /* its header says its size */
 };
 STAILQ_HEAD(hb_request_list, hb_request);
@@ -39,8 +41,8 @@ struct hb_requests {
 void hb_requests_init(struct hb_requests *requests);
 bool hb_requests_empty(const struct hb_requests *requests);
 
-/* A request of type HELLO, PUBLISH, LOOKUP or SETTLE with its header filled in and the rest zero;
- * NULL without memory. */
+/* A request of type HELLO, PUBLISH, LOOKUP, SETTLE or FLUSH with its header filled in and the rest
+ * zero; NULL without memory. */
 struct hb_request *hb_request_new(uint16_t type);
 void hb_request_free(struct hb_request *request);
 

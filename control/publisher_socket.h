@@ -27,6 +27,7 @@ struct hb_received {
         struct hb_publish_reply publish;
         struct hb_lookup_reply lookup;
         struct hb_settle_reply settle;
+        struct hb_flush_reply flush;
         struct hb_refused refused;
         uint8_t bytes[HB_MESSAGE_MAX];
     } message;

@@ -40,3 +40,31 @@ struct hb_counts hb_tally_last(const struct hb_tally *tally)
 {
     return add(tally->carried, subtract(tally->last, tally->base), 1);
 }
+
+void hb_quic_tally_start(struct hb_quic_tally *tally, uint64_t instance,
+                         struct hb_quic_counters raw)
+{
+    *tally = (struct hb_quic_tally){.instance = instance, .base = raw, .last = raw};
+}
+
+struct hb_quic_counters hb_quic_tally_read(struct hb_quic_tally *tally, uint64_t instance,
+                                           struct hb_quic_counters raw)
+{
+    if (tally->instance != instance) {
+        tally->carried = hb_quic_tally_last(tally);
+        tally->base = (struct hb_quic_counters){0};
+        tally->instance = instance;
+    }
+    tally->last = raw;
+    return hb_quic_tally_last(tally);
+}
+
+struct hb_quic_counters hb_quic_tally_last(const struct hb_quic_tally *tally)
+{
+    struct hb_quic_counters counts;
+
+    for (unsigned outcome = 0; outcome < HB_QUIC_OUTCOME_COUNT; outcome++)
+        counts.packets[outcome] = tally->carried.packets[outcome] + tally->last.packets[outcome] -
+                                  tally->base.packets[outcome];
+    return counts;
+}

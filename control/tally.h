@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "halbach/counters.h"
+
 struct hb_counts {
     uint64_t packets;
     uint64_t bytes;
@@ -42,5 +44,17 @@ struct hb_counts hb_tally_read(struct hb_tally *tally, uint64_t instance, struct
 
 /* The count as of the last reading, while no dataplane is connected. */
 struct hb_counts hb_tally_last(const struct hb_tally *tally);
+
+/* The same for what a service's QUIC packets were. */
+struct hb_quic_tally {
+    uint64_t instance;
+    struct hb_quic_counters base, last, carried;
+};
+
+void hb_quic_tally_start(struct hb_quic_tally *tally, uint64_t instance,
+                         struct hb_quic_counters raw);
+struct hb_quic_counters hb_quic_tally_read(struct hb_quic_tally *tally, uint64_t instance,
+                                           struct hb_quic_counters raw);
+struct hb_quic_counters hb_quic_tally_last(const struct hb_quic_tally *tally);
 
 #endif

@@ -33,9 +33,7 @@ int hb_counters_create(struct hb_counters *counters, uint32_t workers, uint64_t 
 {
     const uint32_t backends_max = HB_BACKENDS_MAX + 1;
     const uint64_t stride = align_block(
-        sizeof(struct hb_worker_counters) + HB_SERVICES_MAX * sizeof(struct hb_service_counters) +
-        backends_max * sizeof(struct hb_backend_counters) +
-        HB_TALKERS_MAX * sizeof(struct hb_talker) + backends_max * sizeof(struct hb_nat_counters));
+        hb_counters_block_bytes(HB_SERVICES_MAX, backends_max, HB_TALKERS_MAX, backends_max));
     const struct hb_counters_header header = {
         .magic = HB_COUNTERS_MAGIC,
         .version = HB_COUNTERS_VERSION,

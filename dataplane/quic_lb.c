@@ -44,20 +44,20 @@ enum hb_quic_packet hb_quic_find_id(const uint8_t *payload, uint32_t length, con
                                     uint32_t *id_length)
 {
     if (length < 2)
-        return HB_QUIC_NOTHING;
+        return HB_QUIC_ID_NONE;
     if ((payload[0] & LONG_HEADER) == 0) {
         *id = payload + 1;
         *id_length = length - 1;
-        return HB_QUIC_OF_SERVER;
+        return HB_QUIC_ID_OF_SERVER;
     }
     if (length < ID_AT || payload[ID_AT - 1] > HB_QUIC_CID_MAX ||
         payload[ID_AT - 1] > length - ID_AT)
-        return HB_QUIC_NOTHING;
+        return HB_QUIC_ID_NONE;
     *id = payload + ID_AT;
     *id_length = payload[ID_AT - 1];
     if (*id_length == 0 || !is_handshake(payload))
-        return HB_QUIC_OF_CLIENT;
-    return HB_QUIC_OF_SERVER;
+        return HB_QUIC_ID_OF_CLIENT;
+    return HB_QUIC_ID_OF_SERVER;
 }
 
 /* The two halves of an id under decryption. In one of odd length each has half a byte of the middle

@@ -45,9 +45,9 @@ void hb_quic_config_prepare(struct hb_quic_config *config, const struct hb_quic_
 
 /* What the first bytes of a datagram for a QUIC server are. */
 enum hb_quic_packet {
-    HB_QUIC_NOTHING,   /* too short to hold a connection id, or not QUIC */
-    HB_QUIC_OF_CLIENT, /* the id may be one that the client made up */
-    HB_QUIC_OF_SERVER, /* the server made the id */
+    HB_QUIC_ID_NONE,      /* too short to hold a connection id, or not QUIC */
+    HB_QUIC_ID_OF_CLIENT, /* the id may be one that the client made up */
+    HB_QUIC_ID_OF_SERVER, /* the server made the id */
 };
 
 /* Finds the destination connection id in `length` bytes of payload. `*id_length` is how many bytes

@@ -7,7 +7,8 @@
  * the id says it all, and the next packet will say it again. All others are flows like any: packets
  * with an id that the client may have chosen (the first ones of a connection), and those whose id
  * can't be read, names nobody or a backend that is down (`quic_unroutable`). So a server that puts
- * no id into its connection ids, or one of before, is balanced by the 5-tuple as ever.
+ * no id into its connection ids, or one of before, is balanced by the 5-tuple as ever. Each service
+ * counts which of these its packets were (enum hb_quic_outcome).
  *
  * No byte is read that is not in the packet and in the buffer's first segment; what is cut short is
  * not routed by its id.
@@ -50,26 +51,44 @@ static const uint8_t *find_payload(const struct hb_packet *packet, uint32_t *len
     return frame + payload;
 }
 
-/* The backend that the id names and that can take the packet, or HB_BACKEND_NONE. */
-static uint16_t find_backend(const struct hb_generation *generation, uint32_t service,
-                             const uint8_t *id, uint32_t length)
+/* Finds the backend that a server's id names, or why it can't go there. */
+static enum hb_quic_outcome find_backend(const struct hb_generation *generation, uint32_t service,
+                                         const uint8_t *id, uint32_t length, uint16_t *backend)
 {
     const struct hb_service_extra *extra = &generation->extra[service];
     uint8_t which = extra->quic_config[hb_quic_config_id(id)];
     uint8_t server_id[HB_QUIC_SERVER_ID_MAX];
     const struct hb_quic_config *config;
-    uint16_t backend;
 
     if (which == 0)
-        return HB_BACKEND_NONE;
+        return hb_quic_config_id(id) == HB_QUIC_UNROUTABLE ? HB_QUIC_NOT_ROUTABLE
+                                                           : HB_QUIC_UNKNOWN_CONFIGURATION;
     config = &generation->quic[extra->quic_first + which - 1];
     if (!hb_quic_read_server_id(config, id, length, server_id))
-        return HB_BACKEND_NONE;
-    backend = hb_quic_servers_find(generation->servers, generation->services[service].pool,
-                                   server_id, config->server_id_length);
-    if (backend == HB_BACKEND_NONE || !hb_backend_is_in_use(&generation->backends[backend]))
-        return HB_BACKEND_NONE;
-    return backend;
+        return HB_QUIC_TOO_SHORT;
+    *backend = hb_quic_servers_find(generation->servers, generation->services[service].pool,
+                                    server_id, config->server_id_length);
+    if (*backend == HB_BACKEND_NONE)
+        return HB_QUIC_UNKNOWN_SERVER;
+    return hb_backend_is_in_use(&generation->backends[*backend]) ? HB_QUIC_ROUTED
+                                                                 : HB_QUIC_BACKEND_DOWN;
+}
+
+/* What the packet is; `*backend` is set if it is routed. */
+static enum hb_quic_outcome judge(const struct hb_generation *generation,
+                                  const struct hb_packet *packet, uint16_t *backend)
+{
+    uint32_t length, id_length;
+    const uint8_t *payload = find_payload(packet, &length), *id;
+
+    switch (hb_quic_find_id(payload, length, &id, &id_length)) {
+    case HB_QUIC_ID_OF_SERVER:
+        return find_backend(generation, packet->service, id, id_length, backend);
+    case HB_QUIC_ID_OF_CLIENT:
+        return HB_QUIC_OF_CLIENT;
+    default:
+        return HB_QUIC_NO_ID;
+    }
 }
 
 void hb_stage_quic(struct hb_batch *batch)
@@ -79,19 +98,17 @@ void hb_stage_quic(struct hb_batch *batch)
     struct hb_packet *packet;
 
     HB_BATCH_FOREACH (packet, batch) {
-        const uint8_t *payload, *id;
-        uint32_t length, id_length;
+        const struct hb_service *service = &generation->services[packet->service];
+        enum hb_quic_outcome outcome;
         uint16_t backend;
 
-        if ((generation->services[packet->service].features & HB_HAS_QUIC) == 0 ||
+        if ((service->features & HB_HAS_QUIC) == 0 ||
             packet->fault != HB_NO_FAULT) /* a fragment that came back */
             continue;
-        payload = find_payload(packet, &length);
-        if (hb_quic_find_id(payload, length, &id, &id_length) != HB_QUIC_OF_SERVER)
-            continue;
-        backend = find_backend(generation, packet->service, id, id_length);
-        if (backend == HB_BACKEND_NONE) {
-            counters->quic_unroutable++;
+        outcome = judge(generation, packet, &backend);
+        batch->worker->quic[service->id].packets[outcome]++;
+        if (outcome != HB_QUIC_ROUTED) {
+            counters->quic_unroutable += outcome != HB_QUIC_OF_CLIENT && outcome != HB_QUIC_NO_ID;
             continue;
         }
         counters->quic_routed++;

@@ -20,6 +20,7 @@ static void open_counters(struct hb_worker *worker)
     worker->counters = (void *)(uintptr_t)hb_counters_worker(region, index);
     worker->services = (void *)(uintptr_t)hb_counters_services(region, index);
     worker->backends = (void *)(uintptr_t)hb_counters_backends(region, index);
+    worker->quic = (void *)(uintptr_t)hb_counters_quic(region, index);
     worker->counters->lcore = worker->config.lcore;
     hb_talkers_init(&worker->talkers, (void *)(uintptr_t)hb_counters_talkers(region, index),
                     region->talkers_max, rte_rand());

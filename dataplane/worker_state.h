@@ -42,6 +42,7 @@ struct hb_worker {
     struct hb_worker_counters *counters;  /* its block of the region; written by this worker only */
     struct hb_service_counters *services; /* by service id; the same */
     struct hb_backend_counters *backends; /* by backend id; the same */
+    struct hb_quic_counters *quic;        /* by service id; the same */
     struct hb_flow_table *flows;          /* written by this worker only */
     struct hb_loads *loads;               /* the same; `bounded` when in use */
     struct hb_nat_sessions *sessions;     /* the same; NULL: none are possible */

@@ -87,27 +87,32 @@ static int list_rows(int fd, const struct kind *kind, void **list, uint32_t *cou
     return 0;
 }
 
-static bool is_among(const struct kind *kind, const void *row, const void *rows, uint32_t count)
+/* A list as it was wanted, sorted; the caller frees it. */
+static void *sort_rows(const struct kind *kind, const void *rows, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (kind->compare(row, (const uint8_t *)rows + i * kind->row_size) == 0)
-            return true;
-    return false;
+    void *sorted = calloc((size_t)count + 1, kind->row_size);
+
+    if (sorted != NULL && count > 0) {
+        memcpy(sorted, rows, count * kind->row_size);
+        qsort(sorted, count, kind->row_size, kind->compare);
+    }
+    return sorted;
 }
 
 static int remove_others(int fd, const struct kind *kind, const void *wanted, uint32_t wanted_count)
 {
-    uint32_t count;
-    void *present;
-    int err = list_rows(fd, kind, &present, &count);
+    void *sorted = sort_rows(kind, wanted, wanted_count), *present = NULL;
+    uint32_t count = 0;
+    int err = sorted != NULL ? list_rows(fd, kind, &present, &count) : -ENOMEM;
 
     for (uint32_t i = 0; !err && i < count; i++) {
         const uint8_t *row = (const uint8_t *)present + i * kind->row_size;
 
-        if (!is_among(kind, row, wanted, wanted_count))
+        if (!bsearch(row, sorted, wanted_count, kind->row_size, kind->compare))
             err = bpf_map_delete_elem(fd, row);
     }
     free(present);
+    free(sorted);
     return err;
 }
 

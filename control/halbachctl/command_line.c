@@ -30,8 +30,8 @@ static const struct hb_option options[] = {
      offsetof(struct hb_ctl, deadline), false},
     {"at-deadline", "WHAT", "with the flows left then: keep, reassign (default) or reset",
      offsetof(struct hb_ctl, at_deadline), false},
-    {"force", NULL, "also when its pool falls under its minimum", offsetof(struct hb_ctl, force),
-     false},
+    {"force", NULL, "also when its pool falls under its minimum, or connections break",
+     offsetof(struct hb_ctl, force), false},
     {"reset", NULL, "back to the weight of the configuration", offsetof(struct hb_ctl, reset),
      false},
     {"file", "FILE", "the configuration to plan for; -f FILE for short",
@@ -87,6 +87,11 @@ static const struct hb_command commands[] = {
      "stop the balancer: the command has succeeded, and no traffic comes for VIPs any more.\n"
      "Without on or off: how it stands. Survives restarts.",
      "halbachctl maintenance on --wait", "before a reboot of this machine", hb_ctl_maintenance},
+    {"flush", "", 0, 0, "force", "have the dataplane forget all entries of its flow caches",
+     "Connections go on by the lookup table where slots have settled. Where some would break\n"
+     "(unsettled slots, bounded_load, a pool without a table) it asks first, or is refused unless\n"
+     "forced. The workers stop for some milliseconds. UDP flows go by the table from then on too.",
+     "halbachctl flush", "a cache full of a flood's entries", hb_ctl_flush},
     {"reload", "", 0, 0, "", "read the configuration file again",
      "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
      "halbachctl reload", "apply an edited configuration", hb_ctl_reload},

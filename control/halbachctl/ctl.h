@@ -55,8 +55,9 @@ struct hb_answer;
  * it in either case. */
 bool hb_ctl_ask(const struct hb_ctl *ctl, bool post, const char *path, struct hb_answer *answer);
 
-/* Asks for a change. When control refuses it because a pool would fall under its minimum, and there
- * is a terminal, asks the person and then for the change once more with force=1. As hb_ctl_ask().
+/* Asks for a change. When control refuses it but could be forced (a pool would fall under its
+ * minimum, connections would break), and there is a terminal, asks the person and then for the
+ * change once more with force=1. As hb_ctl_ask().
  */
 bool hb_ctl_change(const struct hb_ctl *ctl, const char *path, struct hb_answer *answer);
 
@@ -81,6 +82,7 @@ int hb_ctl_drain(const struct hb_ctl *ctl);
 int hb_ctl_undrain(const struct hb_ctl *ctl);
 int hb_ctl_weight(const struct hb_ctl *ctl);
 int hb_ctl_maintenance(const struct hb_ctl *ctl);
+int hb_ctl_flush(const struct hb_ctl *ctl);
 int hb_ctl_reload(const struct hb_ctl *ctl);
 int hb_ctl_plan(const struct hb_ctl *ctl);
 int hb_ctl_config_check(const struct hb_ctl *ctl);
@@ -111,6 +113,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
 void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain);
 void hb_show_weight(const struct hb_screen *screen, const json_t *answer);
 void hb_show_maintenance(const struct hb_screen *screen, const json_t *answer);
+void hb_show_flush(const struct hb_screen *screen, const json_t *answer);
 void hb_show_reload(const struct hb_screen *screen, const json_t *answer);
 /* What changed: services, backends, pools. */
 void hb_show_changes(const struct hb_screen *screen, const json_t *answer);

@@ -16,6 +16,43 @@ static void add_drops(struct hb_table *table, const json_t *service, const char 
     hb_table_add(table, count > 0 ? HB_YELLOW : HB_PLAIN, "%s", hb_format_count(&text, count));
 }
 
+/* What the packets of services with configurations of connection ids were. */
+static void show_quic(const struct hb_screen *screen, const json_t *services)
+{
+    static const struct hb_column columns[] = {
+        {"QUIC", false, 10},       {"ROUTED", true, 0},         {"OF CLIENT", true, HB_SPARE},
+        {"NO ID", true, HB_SPARE}, {"TOO SHORT", true, 0},      {"CONFIGURATION", true, 0},
+        {"NOT ROUTABLE", true, 0}, {"UNKNOWN SERVER", true, 0}, {"DOWN", true, 0},
+    };
+    static const char *const names[] = {
+        "routed",       "of_client",      "no_id",       "too_short", "unknown_configuration",
+        "not_routable", "unknown_server", "backend_down"};
+    struct hb_table *table = NULL;
+    const json_t *service;
+    size_t i;
+
+    json_array_foreach (services, i, service) {
+        const json_t *quic = hb_json_at(service, "quic");
+
+        if (!json_is_object(quic))
+            continue;
+        if (table == NULL)
+            table = hb_table_new(columns, 9);
+        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(service, "name"));
+        for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+            uint64_t count = hb_json_count(quic, names[n]);
+            struct hb_text text;
+
+            hb_table_add(table, n >= 2 && count > 0 ? HB_YELLOW : HB_PLAIN, "%s",
+                         hb_format_count(&text, count));
+        }
+    }
+    if (table == NULL)
+        return;
+    fprintf(screen->out, "\n");
+    hb_table_finish(table, screen);
+}
+
 void hb_show_services(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
@@ -64,6 +101,7 @@ void hb_show_services(const struct hb_screen *screen, const json_t *answer)
         add_drops(table, service, "too_big");
     }
     hb_table_finish(table, screen);
+    show_quic(screen, services);
 }
 
 int hb_ctl_services(const struct hb_ctl *ctl)

@@ -69,7 +69,7 @@ def bl114(tap, daemons):
     tap.equal(new, [0], "BL-114: one that is new begins at 0")
     labels = {name for _, text in series for name in re.findall(r'([a-z_]+)="', text)}
     tap.equal(sorted(labels - {"pool", "backend", "address", "service", "vip", "protocol", "port", "reason", "worker",
-                               "fate", "version"}), [], "BL-114: labels name what is configured, never clients")
+                               "fate", "version", "outcome"}), [], "BL-114: labels name what is configured, never clients")
     daemons.write_config(CONFIG)
     daemons.call("POST", "/v1/reload")
 

@@ -168,6 +168,10 @@ def call_all(caller):
         call("POST", path, query + "pools=web", 400)
         call("POST", path, query, 404, name="web9")
         call("POST", path, query + "pool=none", 404)
+    call("POST", "/v1/flush", "?force=1")
+    call("POST", "/v1/flush", "?forced=1", 400)
+    caller.tap.check([event["actor"] for event in call("GET", "/v1/events").json["events"]
+                      if event["type"] == "flush"], "a flush is in the events, with who asked")
     call("POST", "/v1/maintenance", "?state=on")
     call("POST", "/v1/maintenance", "?state=off")
     call("POST", "/v1/maintenance", "?state=away", 400)
@@ -224,6 +228,7 @@ def call_over_tcp(caller, port):
         caller.call("POST", path, "", 403, connection=tcp())
     caller.call("POST", "/v1/backends/{name}/weight", "?weight=9", 403, connection=tcp())
     caller.call("POST", "/v1/maintenance", "?state=on", 403, connection=tcp())
+    caller.call("POST", "/v1/flush", "", 403, connection=tcp())
     answer = caller.daemons.call("GET", "/v1/status", headers={"Host": "evil.example"}, connection=tcp())
     caller.tap.equal(answer.status, 403, "GET /v1/status over TCP by another host's name: 403")
     caller.tap.check(not any(e["type"] == "drain" and e["actor"] and e["actor"]["by"] == "tcp"

@@ -61,9 +61,7 @@ static int make_counters(void)
         .backends_max = HB_BACKENDS_MAX + 1,
         .drop_reasons = HB_DROP_COUNT,
         .worker_offset = sizeof(header),
-        .worker_stride = sizeof(struct hb_worker_counters) +
-                         HB_SERVICES_MAX * sizeof(struct hb_service_counters) +
-                         (HB_BACKENDS_MAX + 1) * sizeof(struct hb_backend_counters),
+        .worker_stride = hb_counters_block_bytes(HB_SERVICES_MAX, HB_BACKENDS_MAX + 1, 0, 0),
     };
     int fd = memfd_create("counters", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 

@@ -50,10 +50,8 @@ static void *need(size_t size)
 
 static struct hb_counters_header *make_region(const struct world_size *size)
 {
-    uint64_t stride = sizeof(struct hb_worker_counters) +
-                      size->vips * 4 * sizeof(struct hb_service_counters) +
-                      (size->backends + 2) * sizeof(struct hb_backend_counters) +
-                      HB_TALKERS_MAX * sizeof(struct hb_talker);
+    uint64_t stride =
+        hb_counters_block_bytes(size->vips * 4, size->backends + 2, HB_TALKERS_MAX, 0);
     struct hb_counters_header *region = need(sizeof(*region) + stride);
 
     region->workers = 1;

@@ -11,6 +11,7 @@ unsettled() { api GET status | jq '[.pools[].unsettled] | add'; }
 has_settled() { [ "$(unsettled)" = 0 ] && in_sync; }
 is_unsettled() { [ "$(unsettled)" -gt 0 ]; }
 no_entries() { [ "$(api GET status | jq .dataplane.flows)" = 0 ]; }
+flush_is_refused() { ! ctl flush; }
 
 # kill_daemon NAME: kills it and waits until it is back at work by itself.
 kill_daemon() {
@@ -75,7 +76,20 @@ for mode in changed all; do
 
     # Set up while a third of the slots is unsettled.
     check "$mode: slots settle again" wait_for 60 "no slot is unsettled" has_settled
+
+    # Settled: the caches may be emptied under connections. Unsettled: not unless it is forced.
+    needed traffic flushed hold "$URL4/echo" "$URL6/echo" --count 40 --rate 10
+    for _ in 1 2 3; do
+        check "$mode: settled: the flow caches are flushed" ctl flush
+        passes 100
+    done
+    result=$(traffic_end flushed)
+    check_json "$mode: no connection broke or moved by a flush" "$result" \
+        '.failed == 0 and .moved == 0 and .requests > 100'
+    check "$mode: the event says who flushed" \
+        test "$(api GET events | jq -r '[.events[] | select(.type == "flush")] | last | .actor.by')" = unix
     needed ctl drain b2 >/dev/null
+    check "$mode: unsettled: a flush is refused" flush_is_refused
     needed traffic late hold "$URL4/echo" "$URL6/echo" --count 40 --rate 10
     kill_daemon control "flows on unsettled slots"
     needed ctl undrain b2 >/dev/null

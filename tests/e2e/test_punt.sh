@@ -57,7 +57,7 @@ note "VIP traffic during the flood: $result"
 check_json "VIP traffic loses nothing to it" "$result" '.failed == 0 and .sent > 200'
 in_ns router ip neigh flush dev lb
 check "and ARP has a rate of its own" in_ns router sh -c "for i in 1 2 3 4 5 6 7 8 9 10; do ip neigh show $LB4 dev lb | grep -q lladdr && exit 0; sleep 0.2; done; exit 1"
-stop flood INT
+stop flood
 
 # ---- the kernel learns that the link is down ----
 in_ns lb ip link set wire0 down

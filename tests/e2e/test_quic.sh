@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A real QUIC client changes its port in the middle of a connection, as a NAT would change it, and stays with its
-# server, whose connection ids name it (QUIC-LB). Without the ids it would be led elsewhere.
+# server, whose connection ids name it (QUIC-LB), also when the balancer's configurations are changed under the
+# connection. Without the ids it would be led elsewhere.
 source "$(dirname "$0")/tap.sh"
 
 server=$LAB_BUILD/tests/tools/quic_server
@@ -38,15 +39,23 @@ $(for n in 1 2 3 4; do
 set_quic "[ { id: 1, nonce: 8 }, { id: 2, nonce: 14, key: $KEY } ]"
 needed start_balancer 1 2 3 4
 
-# Each client asks for a page after its port has changed. Prints how many got it.
+# Each client asks for a page after its port has changed, and after the command, if there is one, which begins when all
+# are connected. Prints how many got it.
 run_clients() {
-    local i got=0 pids=()
+    local i got=0 pids=() move=200ms ask=500ms before
+    before=$(told accepted)
+    [ $# = 0 ] || move=3s ask=4s
     for ((i = 1; i <= CLIENTS; i++)); do
-        in_ns client timeout 15 gtlsclient --no-quic-dump --timeout=6s --change-local-addr=200ms --nat-rebinding \
-            --delay-stream=500ms --exit-on-all-streams-close "$VIP4" 443 "https://quic.example/" \
+        in_ns client timeout 25 gtlsclient --no-quic-dump --timeout=8s --change-local-addr=$move --nat-rebinding \
+            --delay-stream=$ask --exit-on-all-streams-close "$VIP4" 443 "https://quic.example/" \
             </dev/null >"$LAB_DIR/client-$i.log" 2>&1 &
         pids+=($!)
     done
+    connected() { [ "$(told accepted)" -ge $((before + CLIENTS)) ]; }
+    if [ $# != 0 ]; then
+        wait_for 10 "all clients are connected" connected >&2
+        "$@" >&2
+    fi
     wait "${pids[@]}"
     for ((i = 1; i <= CLIENTS; i++)); do
         ! grep -q ':status: 200' "$LAB_DIR/client-$i.log" || got=$((got + 1))
@@ -67,11 +76,29 @@ check "connections spread over servers" test "$(grep -l ^accepted "$LAB_DIR"/qui
 check "packets were routed by their connection id" test "$(totals quic_routed)" -gt 0
 note "routed by id: $(totals quic_routed), not routable: $(totals quic_unroutable)"
 
+# Keys are changed under connections: a configuration goes, another comes, that of the connections stays.
+outcome() { api GET services | jq '.services[] | select(.name == "h3") | .quic.'"$1"; }
+rotate() {
+    set_quic "$1"
+    write_config 1 2 3 4
+    ctl reload >/dev/null
+}
+got=$(run_clients rotate "[ { id: 2, nonce: 14, key: $KEY }, { id: 3, nonce: 14, key: 000102030405060708090a0b0c0d0e0f } ]")
+check "all $CLIENTS clients got their page while configurations changed ($got)" test "$got" = $CLIENTS
+check "still no packet reached another server" test "$(told unknown)" = 0
+check "no id was of an unknown configuration" test "$(outcome unknown_configuration)" = 0
+# And the mistake: the configuration of living connections is taken away.
+run_clients rotate "[ { id: 3, nonce: 14, key: 000102030405060708090a0b0c0d0e0f } ]" >/dev/null
+check "ids of a configuration that went too early are counted" test "$(outcome unknown_configuration)" -gt 0
+note "outcomes: $(api GET services | jq -c '.services[] | select(.name == "h3") | .quic')"
+rotate "[ { id: 2, nonce: 14, key: $KEY } ]"
+
 # The same without ids: what moves is a new flow, for whom the table decides.
 set_quic ""
 write_config 1 2 3 4
 check "reload without connection ids" ctl reload
+before=$(told unknown)
 got=$(run_clients)
 note "without ids: $got clients got their page, $(told unknown) packets reached another server"
-check "without connection ids packets of clients that move go astray" test "$(told unknown)" -gt 0
+check "without connection ids packets of clients that move go astray" test "$(told unknown)" -gt "$before"
 finish

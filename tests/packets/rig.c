@@ -106,9 +106,7 @@ struct generation_copy {
 static struct hb_counters_header *make_region(void)
 {
     uint64_t stride =
-        sizeof(struct hb_worker_counters) + RIG_SERVICES * sizeof(struct hb_service_counters) +
-        RIG_BACKENDS * sizeof(struct hb_backend_counters) +
-        HB_TALKERS_MAX * sizeof(struct hb_talker) + RIG_BACKENDS * sizeof(struct hb_nat_counters);
+        hb_counters_block_bytes(RIG_SERVICES, RIG_BACKENDS, HB_TALKERS_MAX, RIG_BACKENDS);
     struct hb_counters_header *region = calloc(1, sizeof(*region) + stride);
 
     region->workers = 1;

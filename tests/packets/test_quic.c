@@ -14,6 +14,12 @@ static const struct hb_worker_counters *counters(const struct rig *rig)
     return hb_counters_worker(rig->region, 0);
 }
 
+/* Packets of service 0 that were so. */
+static uint64_t outcome(const struct rig *rig, enum hb_quic_outcome outcome)
+{
+    return hb_counters_quic(rig->region, 0)[0].packets[outcome];
+}
+
 /* A datagram to a QUIC service, from a client's port. */
 static struct frame datagram(uint8_t family, uint16_t source_port, const uint8_t *payload,
                              uint32_t length)
@@ -282,13 +288,91 @@ static void a_mixed_burst(void **state)
     assert_int_equal(counters(rig)->quic_unroutable, 16);
 }
 
+/* BL-57 (b): each reason has a counter of its own, of the packet's own service. */
+static void reasons_are_told_apart(void **state)
+{
+    static const struct {
+        const char *what;
+        uint8_t payload[16];
+        uint32_t length;
+        enum hb_quic_outcome outcome;
+    } rows[] = {
+        {"names backend 7", {0x40, 0x07, 0, 1, 7}, 16, HB_QUIC_ROUTED},
+        {"an empty datagram", {0}, 0, HB_QUIC_NO_ID},
+        {"one byte", {0x40}, 1, HB_QUIC_NO_ID},
+        {"a long header that ends before its id", {0xe0, 0, 0, 0, 1, 12, 7}, 16, HB_QUIC_NO_ID},
+        {"Initial", {0xc0, 0, 0, 0, 1, 8, 7, 0, 1, 7}, 16, HB_QUIC_OF_CLIENT},
+        {"a version that nobody knows", {0xe0, 0xfa, 0xce, 0xb0, 1, 8, 7}, 16, HB_QUIC_OF_CLIENT},
+        {"a short header, a byte too short", {0x40, 0x07, 0, 1, 7}, 12, HB_QUIC_TOO_SHORT},
+        {"Handshake with eight bytes of id",
+         {0xe0, 0, 0, 0, 1, 8, 7, 0, 1, 7},
+         16,
+         HB_QUIC_TOO_SHORT},
+        {"configuration 3", {0x40, 0x67, 0, 1, 7}, 16, HB_QUIC_UNKNOWN_CONFIGURATION},
+        {"configuration 7", {0x40, 0xe7, 0, 1, 7}, 16, HB_QUIC_NOT_ROUTABLE},
+        {"nobody's server id", {0x40, 0x07, 0, 1, 99}, 16, HB_QUIC_UNKNOWN_SERVER},
+        {"a backend that is down", {0x40, 0x07, 0, 1, 9}, 16, HB_QUIC_BACKEND_DOWN},
+    };
+    uint64_t want[HB_QUIC_OUTCOME_COUNT] = {0}, failed = 0;
+    struct rig *rig = *state;
+
+    publish_quic(rig);
+    rig->backend[9].use = HB_BACKEND_DOWN;
+    publish(rig);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint16_t backend = go(rig, datagram(4, 5000, rows[i].payload, rows[i].length));
+
+        want[rows[i].outcome]++;
+        failed += rows[i].outcome >= HB_QUIC_TOO_SHORT;
+        if (memcmp(hb_counters_quic(rig->region, 0)[0].packets, want, sizeof(want)) != 0)
+            fail_msg("%s: not counted as %s", rows[i].what, hb_quic_outcome_name(rows[i].outcome));
+        if (rows[i].outcome != HB_QUIC_ROUTED)
+            assert_int_equal(backend, by_tuple(rig, 5000));
+        want[HB_QUIC_NO_ID] += rows[i].outcome != HB_QUIC_ROUTED; /* by_tuple()'s */
+    }
+    assert_int_equal(counters(rig)->quic_unroutable, failed);
+    assert_int_equal(counters(rig)->quic_routed, 1);
+    go(rig, short_header(6, 1, 0x107));
+    assert_int_equal(outcome(rig, HB_QUIC_ROUTED), 1); /* that was another service */
+    assert_int_equal(hb_counters_quic(rig->region, 0)[1].packets[HB_QUIC_ROUTED], 1);
+}
+
+/* Keys are changed under a connection: its ids of the old configuration are good until that is
+ * removed, those of the new one from the moment it is there. */
+static void rotation_under_a_connection(void **state)
+{
+    const struct hb_quic_record next = {.config_id = 1, .server_id_length = 3, .nonce_length = 4};
+    const uint8_t old_id[16] = {0x40, 0x07, 0, 1, 7}, new_id[16] = {0x40, 0x27, 0, 1, 7};
+    struct rig *rig = *state;
+
+    publish_quic(rig);
+    assert_int_equal(go(rig, datagram(4, 6000, old_id, 16)), 7);
+    assert_int_equal(go(rig, datagram(4, 6001, new_id, 16)), by_tuple(rig, 6001));
+    assert_int_equal(outcome(rig, HB_QUIC_UNKNOWN_CONFIGURATION), 1);
+    rig->services = 1;
+    add_quic(rig, &next); /* both, as services.md wants it */
+    rig->quic[1] = next;
+    publish(rig);
+    assert_int_equal(go(rig, datagram(4, 6002, old_id, 16)), 7);
+    assert_int_equal(go(rig, datagram(4, 6003, new_id, 16)), 7);
+    rig->quic[0] = next; /* the new one alone */
+    rig->service[0].quic_count = 1;
+    publish(rig);
+    assert_int_equal(go(rig, datagram(4, 6004, new_id, 16)), 7);
+    assert_int_equal(go(rig, datagram(4, 6005, old_id, 16)), by_tuple(rig, 6005));
+    assert_int_equal(outcome(rig, HB_QUIC_UNKNOWN_CONFIGURATION), 2);
+    assert_int_equal(outcome(rig, HB_QUIC_ROUTED), 4);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(a_client_that_moves),         TEST(ids_that_name_nobody),  TEST(ids_of_clients),
-        TEST(payloads_that_are_cut_short), TEST(an_id_in_two_segments), TEST(headers_in_front),
-        TEST(configurations_at_a_time),    TEST(a_mixed_burst),
+        TEST(a_client_that_moves),      TEST(ids_that_name_nobody),
+        TEST(ids_of_clients),           TEST(payloads_that_are_cut_short),
+        TEST(an_id_in_two_segments),    TEST(headers_in_front),
+        TEST(configurations_at_a_time), TEST(a_mixed_burst),
+        TEST(reasons_are_told_apart),   TEST(rotation_under_a_connection),
     };
     int failed = rig_open();
 

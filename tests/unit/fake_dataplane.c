@@ -51,9 +51,7 @@ static void make_counters(struct fake_dataplane *fake)
         .backends_max = 8,
         .drop_reasons = HB_DROP_COUNT,
         .worker_offset = sizeof(header),
-        .worker_stride = sizeof(struct hb_worker_counters) +
-                         4 * sizeof(struct hb_service_counters) +
-                         8 * sizeof(struct hb_backend_counters),
+        .worker_stride = hb_counters_block_bytes(4, 8, 0, 0),
     };
 
     header.total_size = header.worker_offset + header.workers * header.worker_stride;

@@ -179,6 +179,54 @@ static void test_sources_by_prefix(void **state)
     }
 }
 
+static void change_prefix(const char *text, uint32_t length, bool add)
+{
+    struct hb_decap_address address = address_of(text);
+    struct hb_decap_prefix key = {.bits = 8 + length, .family = address.family};
+    int fd = map_fd(HB_DECAP_VIP_MAP);
+
+    memcpy(key.bytes, address.bytes, sizeof(key.bytes));
+    if (add)
+        set_prefix(HB_DECAP_VIP_MAP, text, length);
+    else
+        assert_int_equal(bpf_map_delete_elem(fd, &key), 0);
+}
+
+/* VIPs by prefix, for every tunnel: its ends are inside, their neighbours are not; a prefix of one
+ * family says nothing about the other. */
+static void test_vips_by_prefix(void **state)
+{
+    static const struct {
+        const char *destination;
+        bool inside;
+    } rows[] = {
+        {"203.0.113.63", false},  {"203.0.113.64", true},         {"203.0.113.100", true},
+        {"203.0.113.127", true},  {"203.0.113.128", false},       {"192.0.2.10", true},
+        {"2001:db8:0:b::", true}, {"2001:db8:0:b:ffff::9", true}, {"2001:db8:0:c::", false},
+        {"cb00:7140::", false},
+    };
+
+    (void)state;
+    change_prefix("203.0.113.64", 26, true);
+    change_prefix("203.0.113.100", 32, true); /* an address within a prefix */
+    change_prefix("2001:db8:0:b::", 64, true);
+    for (uint32_t number = 0; number < KINDS; number++) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            struct wrap wrap = kind(number);
+            struct frame in = strchr(rows[i].destination, ':')
+                                  ? TCP6(.destination = rows[i].destination)
+                                  : TCP4(.destination = rows[i].destination);
+            struct frame wrapped = wrap_frame(&in, &wrap), want = unwrapped(&in, &wrapped);
+
+            expect(rows[i].destination, &wrapped, rows[i].inside ? &want : &wrapped,
+                   rows[i].inside ? HB_DECAP_DECAPSULATED : HB_DECAP_NOT_VIP);
+        }
+    }
+    change_prefix("203.0.113.64", 26, false);
+    change_prefix("203.0.113.100", 32, false);
+    change_prefix("2001:db8:0:b::", 64, false);
+}
+
 /* RFC 6040, section 4.2, for every tunnel. */
 static void test_congestion_marks_are_carried_over(void **state)
 {
@@ -427,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_tunnel_is_opened),
         cmocka_unit_test(test_sources_by_prefix),
+        cmocka_unit_test(test_vips_by_prefix),
         cmocka_unit_test(test_congestion_marks_are_carried_over),
         cmocka_unit_test(test_cut_packets_are_passed),
         cmocka_unit_test(test_other_tunnels_are_passed),

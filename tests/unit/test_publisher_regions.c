@@ -19,8 +19,8 @@
 #include "publisher_regions.h"
 
 #define BLOCK                                                                                      \
-    (sizeof(struct hb_worker_counters) + 4 * sizeof(struct hb_service_counters) +                  \
-     8 * sizeof(struct hb_backend_counters))
+    (sizeof(struct hb_worker_counters) + 8 * sizeof(struct hb_backend_counters) +                  \
+     4 * (sizeof(struct hb_service_counters) + sizeof(struct hb_quic_counters)))
 #define SIZE (sizeof(struct hb_counters_header) + 2 * BLOCK)
 
 static struct hb_counters_header good_header(void)
@@ -100,7 +100,7 @@ static void test_counters_that_do_not_fit(void **state)
 #define FIELD(name)                                                                                \
     offsetof(struct hb_counters_header, name), sizeof(((struct hb_counters_header *)0)->name)
         {FIELD(magic), 1, "magic number"},
-        {FIELD(version), 3, "version 3, this control reads version 2"},
+        {FIELD(version), 4, "version 4, this control reads version 3"},
         {FIELD(instance), 8, "another instance"},
         {FIELD(total_size), SIZE + 1, "it says"},
         {FIELD(total_size), UINT64_MAX, "it says"},
@@ -259,6 +259,12 @@ static void test_sums_over_workers(void **state)
     assert_true(hb_counters_total(region).lcore == 0);
     assert_true(hb_counters_service_total(region, 3).bytes == (UINT64_C(1) << 54) + 1);
     assert_true(hb_counters_backend_total(region, 7).flows == 3);
+    for (i = 0; i < 2; i++)
+        ((struct hb_quic_counters *)(uintptr_t)hb_counters_quic(region, i))[3]
+            .packets[HB_QUIC_BACKEND_DOWN] = UINT64_C(0xffffffff) + i;
+    assert_true(hb_counters_quic_total(region, 3).packets[HB_QUIC_BACKEND_DOWN] ==
+                UINT64_C(0x1ffffffff));
+    assert_true(hb_counters_quic_total(region, 4).packets[HB_QUIC_BACKEND_DOWN] == 0);
     assert_true(hb_counters_backend_total(region, 8).flows == 0);
     assert_true(hb_counters_service_total(region, 4).bytes == 0);
     assert_true(hb_counters_total(NULL).rx_packets == 0);

@@ -187,26 +187,27 @@ static void whose_id_it_is(void **state)
         uint32_t length;
         uint8_t first;
     } rows[] = {
-        {"", HB_QUIC_NOTHING, 0, 0},
-        {"40", HB_QUIC_NOTHING, 0, 0},
-        {"4007", HB_QUIC_OF_SERVER, 1, 7},
-        {"0007aabb", HB_QUIC_OF_SERVER, 3, 7},                     /* fixed bit cleared: RFC 9287 */
-        {"c000000001", HB_QUIC_NOTHING, 0, 0},                     /* cut before the length */
-        {"c00000000100", HB_QUIC_OF_CLIENT, 0, 0},                 /* Initial without an id */
-        {"c0000000010807aabbccddeeff00", HB_QUIC_OF_CLIENT, 8, 7}, /* Initial */
-        {"d0000000010807aabbccddeeff00", HB_QUIC_OF_CLIENT, 8, 7}, /* 0-RTT */
-        {"e0000000010807aabbccddeeff00", HB_QUIC_OF_SERVER, 8, 7}, /* Handshake */
-        {"e000000001080711223344556677889900", HB_QUIC_OF_SERVER, 8, 7},
-        {"e0000000010807aabbccddeeff", HB_QUIC_NOTHING, 0, 0},     /* one byte short */
-        {"e00000000100", HB_QUIC_OF_CLIENT, 0, 0},                 /* Handshake to no id */
-        {"f0000000010807aabbccddeeff00", HB_QUIC_OF_CLIENT, 8, 7}, /* Retry: no client sends it */
-        {"e06b3343cf0807aabbccddeeff00", HB_QUIC_OF_CLIENT, 8, 7}, /* version 2: 0-RTT */
-        {"f06b3343cf0807aabbccddeeff00", HB_QUIC_OF_SERVER, 8, 7}, /* version 2: Handshake */
-        {"e0000000000807aabbccddeeff00", HB_QUIC_OF_CLIENT, 8, 7}, /* version negotiation */
-        {"e0deadbeef0807aabbccddeeff00", HB_QUIC_OF_CLIENT, 8, 7}, /* not known here */
-        {"e0000000011407000000000000000000000000000000000000ff", HB_QUIC_OF_SERVER, 20, 7},
-        {"e000000001150700000000000000000000000000000000000000ff", HB_QUIC_NOTHING, 0, 0},
-        {"e000000001ff07", HB_QUIC_NOTHING, 0, 0},
+        {"", HB_QUIC_ID_NONE, 0, 0},
+        {"40", HB_QUIC_ID_NONE, 0, 0},
+        {"4007", HB_QUIC_ID_OF_SERVER, 1, 7},
+        {"0007aabb", HB_QUIC_ID_OF_SERVER, 3, 7},     /* fixed bit cleared: RFC 9287 */
+        {"c000000001", HB_QUIC_ID_NONE, 0, 0},        /* cut before the length */
+        {"c00000000100", HB_QUIC_ID_OF_CLIENT, 0, 0}, /* Initial without an id */
+        {"c0000000010807aabbccddeeff00", HB_QUIC_ID_OF_CLIENT, 8, 7}, /* Initial */
+        {"d0000000010807aabbccddeeff00", HB_QUIC_ID_OF_CLIENT, 8, 7}, /* 0-RTT */
+        {"e0000000010807aabbccddeeff00", HB_QUIC_ID_OF_SERVER, 8, 7}, /* Handshake */
+        {"e000000001080711223344556677889900", HB_QUIC_ID_OF_SERVER, 8, 7},
+        {"e0000000010807aabbccddeeff", HB_QUIC_ID_NONE, 0, 0}, /* one byte short */
+        {"e00000000100", HB_QUIC_ID_OF_CLIENT, 0, 0},          /* Handshake to no id */
+        {"f0000000010807aabbccddeeff00", HB_QUIC_ID_OF_CLIENT, 8,
+         7}, /* Retry: no client sends it */
+        {"e06b3343cf0807aabbccddeeff00", HB_QUIC_ID_OF_CLIENT, 8, 7}, /* version 2: 0-RTT */
+        {"f06b3343cf0807aabbccddeeff00", HB_QUIC_ID_OF_SERVER, 8, 7}, /* version 2: Handshake */
+        {"e0000000000807aabbccddeeff00", HB_QUIC_ID_OF_CLIENT, 8, 7}, /* version negotiation */
+        {"e0deadbeef0807aabbccddeeff00", HB_QUIC_ID_OF_CLIENT, 8, 7}, /* not known here */
+        {"e0000000011407000000000000000000000000000000000000ff", HB_QUIC_ID_OF_SERVER, 20, 7},
+        {"e000000001150700000000000000000000000000000000000000ff", HB_QUIC_ID_NONE, 0, 0},
+        {"e000000001ff07", HB_QUIC_ID_NONE, 0, 0},
     };
 
     (void)state;

@@ -12,6 +12,7 @@
  *         services_max * struct hb_service_counters   indexed by service id
  *         backends_max * struct hb_backend_counters   indexed by backend id, 0 unused
  *         talkers_max * struct hb_talker              in no order; see there
+ *         services_max * struct hb_quic_counters      indexed by service id
  *         nat_max * struct hb_nat_counters            indexed by backend id
  *
  * Every field is 64 bits, written by exactly one worker with plain stores and never reset, so a
@@ -31,7 +32,7 @@
 #include "halbach/types.h"
 
 #define HB_COUNTERS_MAGIC   UINT64_C(0x31544e4348434c42) /* "BLCHCNT1", little-endian */
-#define HB_COUNTERS_VERSION 2
+#define HB_COUNTERS_VERSION 3
 #define HB_TALKERS_MAX      128
 
 struct hb_counters_header {
@@ -120,6 +121,37 @@ struct hb_backend_counters {
 };
 _Static_assert(sizeof(struct hb_backend_counters) == 64, "one cache line");
 
+/* What a datagram of a service with QUIC configurations was, by its connection id. All but ROUTED
+ * go by the 5-tuple. X(ENUM, "name", "description"). */
+/* clang-format off */
+#define HB_QUIC_OUTCOMES(X) \
+    X(ROUTED,                "routed",                "to the backend that its connection id names") \
+    X(OF_CLIENT,             "of_client",             "the client may have made the id up: Initial, 0-RTT, other versions") \
+    X(NO_ID,                 "no_id",                 "too short to hold a connection id, or not QUIC") \
+    X(TOO_SHORT,             "too_short",             "the id is shorter than its configuration says, or not all of it can be read") \
+    X(UNKNOWN_CONFIGURATION, "unknown_configuration", "made by a configuration that the service does not have") \
+    X(NOT_ROUTABLE,          "not_routable",          "the server says that the id names nobody (configuration 7)") \
+    X(UNKNOWN_SERVER,        "unknown_server",        "names a server id that no backend of the pool has") \
+    X(BACKEND_DOWN,          "backend_down",          "names a backend that is down")
+/* clang-format on */
+
+#define HB_QUIC_ENUM(id, name, text) HB_QUIC_##id,
+enum hb_quic_outcome { HB_QUIC_OUTCOMES(HB_QUIC_ENUM) HB_QUIC_OUTCOME_COUNT };
+#undef HB_QUIC_ENUM
+
+struct hb_quic_counters {
+    uint64_t packets[HB_QUIC_OUTCOME_COUNT]; /* by enum hb_quic_outcome */
+};
+_Static_assert(sizeof(struct hb_quic_counters) == 64, "one cache line");
+
+static inline const char *hb_quic_outcome_name(unsigned outcome)
+{
+#define HB_QUIC_NAME(id, name, text) name,
+    static const char *const names[] = {HB_QUIC_OUTCOMES(HB_QUIC_NAME)};
+#undef HB_QUIC_NAME
+    return outcome < HB_QUIC_OUTCOME_COUNT ? names[outcome] : "of_a_newer_dataplane";
+}
+
 /* A source address that sends much to one service: an entry of a worker's sketch (A. Metwally et
  * al., "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005) over
  * sampled packets. True count: `count` - `error` to `count`, of `sampled` packets. `version` is odd
@@ -143,6 +175,16 @@ struct hb_nat_counters {
     uint64_t sessions;  /* gauge: each one holds a source port toward this backend */
     uint64_t exhausted; /* new connections that found no free source port; they were dropped */
 };
+
+/* Bytes of a worker's block. */
+static inline uint64_t hb_counters_block_bytes(uint32_t services_max, uint32_t backends_max,
+                                               uint32_t talkers_max, uint32_t nat_max)
+{
+    return sizeof(struct hb_worker_counters) +
+           services_max * (sizeof(struct hb_service_counters) + sizeof(struct hb_quic_counters)) +
+           backends_max * sizeof(struct hb_backend_counters) +
+           talkers_max * sizeof(struct hb_talker) + nat_max * sizeof(struct hb_nat_counters);
+}
 
 /* Where things are in a mapped region. The caller has checked magic, version and total_size. */
 static inline const struct hb_worker_counters *
@@ -170,10 +212,16 @@ static inline const struct hb_talker *hb_counters_talkers(const struct hb_counte
     return (const void *)(hb_counters_backends(region, worker) + region->backends_max);
 }
 
+static inline const struct hb_quic_counters *
+hb_counters_quic(const struct hb_counters_header *region, uint32_t worker)
+{
+    return (const void *)(hb_counters_talkers(region, worker) + region->talkers_max);
+}
+
 static inline const struct hb_nat_counters *hb_counters_nat(const struct hb_counters_header *region,
                                                             uint32_t worker)
 {
-    return (const void *)(hb_counters_talkers(region, worker) + region->talkers_max);
+    return (const void *)(hb_counters_quic(region, worker) + region->services_max);
 }
 
 #endif
