@@ -291,6 +291,10 @@ enum {
     BACKEND_REACHABLE,
     BACKEND_WEIGHT,
     BACKEND_SLOTS,
+    BACKEND_UNREACHABLE,
+    BACKEND_TIME_EXCEEDED,
+    BACKEND_TOO_BIG,
+    BACKEND_PATH_MTU,
     BACKEND_ALL
 };
 
@@ -308,6 +312,14 @@ static const struct family backend_families[BACKEND_ALL] = {
     {"halbach_backend_reachable", "1 while a next hop to it is known.", HB_METRIC_GAUGE},
     {"halbach_backend_weight", "Its weight.", HB_METRIC_GAUGE},
     {"halbach_backend_slots", "Slots of the pool's table that it owns.", HB_METRIC_GAUGE},
+    {"halbach_backend_unreachable_total", "ICMP unreachable errors on the way to it.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_time_exceeded_total", "ICMP time exceeded errors on the way to it.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_too_big_total", "ICMP packet too big errors on the way to it.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_path_mtu_bytes", "What such errors say fits the way; 0: what the link says.",
+     HB_METRIC_GAUGE},
 };
 
 static uint64_t backend_value(struct hb_control *control, const struct hb_model_pool *pool,
@@ -327,6 +339,10 @@ static uint64_t backend_value(struct hb_control *control, const struct hb_model_
         [BACKEND_REACHABLE] = backend->hop.resolved,
         [BACKEND_WEIGHT] = backend->weight,
         [BACKEND_SLOTS] = backend->slots,
+        [BACKEND_UNREACHABLE] = counts.unreachable + backend->path.unreachable,
+        [BACKEND_TIME_EXCEEDED] = backend->path.time_exceeded,
+        [BACKEND_TOO_BIG] = backend->path.too_big,
+        [BACKEND_PATH_MTU] = backend->path.mtu,
     };
 
     return values[family];

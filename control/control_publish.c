@@ -240,16 +240,22 @@ static struct hb_counts raw_backend(const struct hb_counters_header *region, uin
 {
     struct hb_backend_counters raw = hb_counters_backend_total(region, id);
 
-    return (struct hb_counts){
-        .packets = raw.packets, .bytes = raw.bytes, .new_flows = raw.new_flows};
+    return (struct hb_counts){.packets = raw.packets,
+                              .bytes = raw.bytes,
+                              .new_flows = raw.new_flows,
+                              .unreachable = raw.unreachable};
 }
 
 static struct hb_counts raw_service(const struct hb_counters_header *region, uint32_t id)
 {
     struct hb_service_counters raw = hb_counters_service_total(region, id);
 
-    return (struct hb_counts){raw.packets, raw.bytes,  raw.new_flows,
-                              raw.drops,   raw.denied, raw.limited};
+    return (struct hb_counts){.packets = raw.packets,
+                              .bytes = raw.bytes,
+                              .new_flows = raw.new_flows,
+                              .drops = raw.drops,
+                              .denied = raw.denied,
+                              .limited = raw.limited};
 }
 
 struct hb_counts hb_control_raw_counts(void *context, bool service, uint32_t id, uint64_t *instance)

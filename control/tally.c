@@ -3,14 +3,18 @@
 
 static struct hb_counts add(struct hb_counts a, struct hb_counts b)
 {
-    return (struct hb_counts){a.packets + b.packets, a.bytes + b.bytes,   a.new_flows + b.new_flows,
-                              a.drops + b.drops,     a.denied + b.denied, a.limited + b.limited};
+    return (struct hb_counts){a.packets + b.packets,        a.bytes + b.bytes,
+                              a.new_flows + b.new_flows,    a.drops + b.drops,
+                              a.denied + b.denied,          a.limited + b.limited,
+                              a.unreachable + b.unreachable};
 }
 
 static struct hb_counts subtract(struct hb_counts a, struct hb_counts b)
 {
-    return (struct hb_counts){a.packets - b.packets, a.bytes - b.bytes,   a.new_flows - b.new_flows,
-                              a.drops - b.drops,     a.denied - b.denied, a.limited - b.limited};
+    return (struct hb_counts){a.packets - b.packets,        a.bytes - b.bytes,
+                              a.new_flows - b.new_flows,    a.drops - b.drops,
+                              a.denied - b.denied,          a.limited - b.limited,
+                              a.unreachable - b.unreachable};
 }
 
 void hb_tally_start(struct hb_tally *tally, uint64_t instance, struct hb_counts raw)

@@ -19,6 +19,7 @@ struct hb_counts {
     uint64_t drops; /* services only, as what follows */
     uint64_t denied;
     uint64_t limited;
+    uint64_t unreachable; /* backends only */
 };
 
 struct hb_tally {

@@ -131,6 +131,41 @@ static void show_reasons(const struct hb_screen *screen, const json_t *backends,
     }
 }
 
+/* What ICMP errors have told of the ways: a smaller MTU always, numbers with the traffic. */
+static void show_paths(const struct hb_screen *screen, const json_t *backends, const char *pool,
+                       bool down_only, bool traffic)
+{
+    const json_t *backend;
+    const char *gap = "\n";
+    struct hb_text text;
+    size_t i;
+
+    json_array_foreach (backends, i, backend) {
+        uint64_t unreachable = hb_json_count(backend, "path.unreachable");
+        uint64_t exceeded = hb_json_count(backend, "path.time_exceeded");
+        uint64_t too_big = hb_json_count(backend, "path.too_big");
+        bool reduced = hb_json_count(backend, "path.mtu") != 0;
+        bool errors = traffic && (unreachable | exceeded | too_big) != 0;
+
+        if (!is_wanted(backend, pool, down_only) || !(reduced || errors))
+            continue;
+        fprintf(screen->out, "%s%s (pool %s):", gap, hb_json_text(backend, "name"),
+                hb_json_text(backend, "pool"));
+        gap = "";
+        if (reduced)
+            fprintf(screen->out, " its path has an MTU of %" PRIu64 ", tried anew in %s%s",
+                    hb_json_count(backend, "path.mtu"),
+                    hb_format_duration(&text, hb_json_count(backend, "path.left_s")),
+                    errors ? ";" : "");
+        if (errors)
+            fprintf(screen->out,
+                    " ICMP errors on the way: %" PRIu64 " unreachable, %" PRIu64
+                    " time exceeded, %" PRIu64 " too big",
+                    unreachable, exceeded, too_big);
+        fputc('\n', screen->out);
+    }
+}
+
 void hb_show_backends(const struct hb_screen *screen, const json_t *answer, const char *pool,
                       bool down_only, bool traffic)
 {
@@ -153,6 +188,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
     if (shown == 0)
         fprintf(screen->out, "(%s)\n", down_only ? "none: all are up" : "none");
     show_reasons(screen, backends, pool);
+    show_paths(screen, backends, pool, down_only, traffic);
 }
 
 static bool has_pool(const json_t *answer, const char *pool)

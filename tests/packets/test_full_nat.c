@@ -477,6 +477,7 @@ static void errors(void **state)
             toward_client_as_is(icmp_error("198.51.100.1", "203.0.113.9", 11, &shown, quoted, 63));
         assert_frame("from a router", &out, &want);
     }
+    assert_int_equal(hb_counters_backends(rig->region, 0)[1].unreachable, 9);
     drop(rig, "cut off", icmp_error("198.51.100.11", "198.51.100.64", 3, &sent, 22, 64),
          HB_DROP_ICMP_TYPE);
 }

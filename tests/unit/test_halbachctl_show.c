@@ -248,6 +248,40 @@ static void test_backends(void **state)
     json_decref(backends);
 }
 
+/* What ICMP errors have told: a smaller path always, numbers with the traffic. */
+static void test_paths_of_backends(void **state)
+{
+    static const char text[] =
+        "{\"backends\": [{\"pool\": \"web\", \"name\": \"web1\", \"state\": \"up\","
+        " \"path\": {\"mtu\": 1400, \"left_s\": 540, \"unreachable\": 0, \"time_exceeded\": 0,"
+        "  \"too_big\": 2}, " HOP ","
+        "{\"pool\": \"web\", \"name\": \"web2\", \"state\": \"up\","
+        " \"path\": {\"mtu\": null, \"left_s\": null, \"unreachable\": 3, \"time_exceeded\": 1,"
+        "  \"too_big\": 0}, " HOP "]}";
+    json_t *backends = parse(text);
+    struct hb_screen screen = open_screen();
+
+    (void)state;
+    hb_show_backends(&screen, backends, NULL, false, false);
+    expect(&screen, "BACKEND  POOL  ADDRESS  STATE  SINCE  WEIGHT  SHARE  FLOWS\n"
+                    "web1     web   -        up        0s       0  0.0 %      0\n"
+                    "web2     web   -        up        0s       0  0.0 %      0\n"
+                    "\n"
+                    "web1 (pool web): its path has an MTU of 1400, tried anew in 9m 0s\n");
+    screen = open_screen();
+    hb_show_backends(&screen, backends, NULL, false, true);
+    expect(&screen,
+           "BACKEND  POOL  STATE  FLOWS  NEW FLOWS  PACKETS  BYTES\n"
+           "web1     web   up         0          0        0    0 B\n"
+           "web2     web   up         0          0        0    0 B\n"
+           "\n"
+           "web1 (pool web): its path has an MTU of 1400, tried anew in 9m 0s; ICMP errors on "
+           "the way: 0 unreachable, 0 time exceeded, 2 too big\n"
+           "web2 (pool web): ICMP errors on the way: 3 unreachable, 1 time exceeded, 0 too "
+           "big\n");
+    json_decref(backends);
+}
+
 static void test_services(void **state)
 {
     json_t *services = parse(
@@ -445,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_status_names_only_the_first_of_many),
         cmocka_unit_test(test_an_empty_answer_is_survived),
         cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_paths_of_backends),
         cmocka_unit_test(test_services),
         cmocka_unit_test(test_drops),
         cmocka_unit_test(test_lookup),
