@@ -46,11 +46,24 @@ static bool is_vip_of(const struct hb_model *model, uint32_t pool, const struct 
     return false;
 }
 
-static uint32_t floor_of(const struct hb_model *model, uint8_t family)
+static bool serves_ipv6(const struct hb_model *model, uint32_t pool)
 {
-    uint32_t configured = family == HB_FAMILY_IPV4 ? model->icmp.mtu_floor : model->icmp.mtu_floor6;
-    uint32_t least = family == HB_FAMILY_IPV4 ? HB_PATH_FLOOR4 : HB_PATH_FLOOR6;
+    for (uint32_t s = 0; s < model->services_count; s++)
+        if (model->services[s].pool == pool && model->services[s].vip.family == HB_FAMILY_IPV6)
+            return true;
+    return false;
+}
 
+/* A tunnel that carries IPv6 is an IPv6 link: 1,280 bytes must fit inside (RFC 8200, section 5).
+ * Nobody could be told to send less, so a smaller path would only stop what may yet pass. */
+static uint32_t floor_of(const struct hb_model *model, const struct hb_model_backend *backend)
+{
+    bool ipv4 = backend->rewrite.family == HB_FAMILY_IPV4;
+    uint32_t configured = ipv4 ? model->icmp.mtu_floor : model->icmp.mtu_floor6;
+    uint32_t least = ipv4 ? HB_PATH_FLOOR4 : HB_PATH_FLOOR6;
+
+    if (serves_ipv6(model, backend->pool))
+        least = HB_PATH_FLOOR6 + (uint32_t)backend->rewrite.size - backend->rewrite.l2_size;
     return configured > least ? configured : least;
 }
 
@@ -60,8 +73,7 @@ static void learn(struct hb_control *control, const struct hb_model_pool *pool,
     uint32_t in_use =
         (uint32_t)backend->rewrite.inner_max + backend->rewrite.size - backend->rewrite.l2_size;
 
-    if (!hb_path_learn(&backend->path, mtu, in_use,
-                       floor_of(control->model, backend->rewrite.family), hb_now_ms()))
+    if (!hb_path_learn(&backend->path, mtu, in_use, floor_of(control->model, backend), hb_now_ms()))
         return;
     hb_log(HB_LOG_INFO, "pool %s: backend %s (%s): the path has an MTU of %u", pool->name,
            backend->name, backend->identity, mtu);

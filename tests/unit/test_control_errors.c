@@ -149,6 +149,22 @@ static void test_errors_are_counted(void **state)
                                     "\"one\",address=\"198.51.100.1\"} 2\n"));
 }
 
+/* IPv6 packets of 1,280 bytes fit every link, so they must fit the tunnel. */
+static void test_a_pool_that_serves_ipv6(void **state)
+{
+    struct scene *scene = *state;
+    const struct hb_path *path;
+
+    start_serving(scene);
+    path = &backend_one(scene)->path;
+    scene->control->model->services[0].vip = address_of("2001:db8:0:a::10");
+    HEAR(.type = 3, .code = 4, .mtu = 1280 + IPIP_SIZE - 1, .size = 28);
+    assert_int_equal(path->mtu, 0);
+    HEAR(.type = 3, .code = 4, .mtu = 1280 + IPIP_SIZE, .size = 28);
+    assert_int_equal(path->mtu, 1280 + IPIP_SIZE);
+    assert_int_equal(path->too_big, 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_stage, clear_stage)
@@ -156,6 +172,7 @@ int main(void)
         TEST(test_a_small_path),
         TEST(test_what_changes_nothing),
         TEST(test_errors_are_counted),
+        TEST(test_a_pool_that_serves_ipv6),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
