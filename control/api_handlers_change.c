@@ -185,7 +185,7 @@ void hb_api_post_drain(struct hb_api_call *call)
     if (!read_order(call, &order) || !choose(call, &choice))
         return;
     if (!note_changed(control->model, &choice, would_drain, NULL) && order.deadline_ms == 0)
-        hb_control_publish(control); /* so that no moves of an earlier change are told */
+        hb_control_publish_touched(control); /* so that no moves of an earlier change are told */
     else if (guard(call, &choice, "drain"))
         error = hb_control_drain(control, choice.chosen, &order);
     else
@@ -209,7 +209,7 @@ void hb_api_post_undrain(struct hb_api_call *call)
     if (note_changed(control->model, &choice, would_undrain, NULL))
         error = hb_control_undrain(control, choice.chosen);
     else
-        hb_control_publish(control);
+        hb_control_publish_touched(control);
     if (error != 0)
         refuse_to_forget(call, error);
     else

@@ -56,7 +56,7 @@ static void on_publish_timer(evutil_socket_t fd, short what, void *context)
 {
     (void)fd;
     (void)what;
-    hb_control_publish(context);
+    hb_control_publish_touched(context);
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *context)
@@ -69,7 +69,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
         return;
     hb_control_read_tallies(control);
     if (hb_publication_due(&control->publication, hb_now_ms()) || control->problem[0] != '\0')
-        hb_control_publish(control);
+        hb_control_publish_touched(control);
     if (control->state_dirty)
         hb_control_save(control);
     hb_control_save_history(control);
@@ -91,6 +91,7 @@ static void on_probe_changed(void *context, struct hb_model_pool *pool,
                   "backend %s is %s: %s", backend->name, hb_backend_state_name(&backend->state),
                   backend->reason);
     control->state_dirty = true;
+    hb_pool_touch(pool);
     hb_control_changed(control);
 }
 
@@ -125,6 +126,7 @@ static void on_hop_changed(void *context, const struct hb_address *address)
         tell_hop(control, &control->model->pools[p], backend, &hop);
         hb_path_forget(&backend->path); /* another way may carry more */
         backend->hop = hop;
+        hb_pool_touch(&control->model->pools[p]);
     }
     hb_log(HB_LOG_DEBUG, "next hop of %s: %s", hb_address_print(address, text),
            hop.resolved ? hop.ifname : hop.problem);

@@ -124,9 +124,12 @@ int hb_control_run(struct hb_control *control);
 
 extern const struct hb_publisher_events hb_control_publisher_events;
 
-/* The model has changed: a generation follows within 2 ms, or, when much changes, soon. */
+/* What has been touched (model.h) has changed: a generation follows within 2 ms, or, when much
+ * changes, soon. */
 void hb_control_changed(struct hb_control *control);
 /* The same, at once: on return publication.wanted is the number to wait for. */
+void hb_control_publish_touched(struct hb_control *control);
+/* The same for the whole model. */
 void hb_control_publish(struct hb_control *control);
 /* For hb_id_reusable and hb_raw_counts of the model. */
 bool hb_control_id_reusable(void *context, uint32_t id, uint32_t incarnation);

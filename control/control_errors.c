@@ -67,7 +67,7 @@ static uint32_t floor_of(const struct hb_model *model, const struct hb_model_bac
     return configured > least ? configured : least;
 }
 
-static void learn(struct hb_control *control, const struct hb_model_pool *pool,
+static void learn(struct hb_control *control, struct hb_model_pool *pool,
                   struct hb_model_backend *backend, uint32_t mtu)
 {
     uint32_t in_use =
@@ -79,10 +79,11 @@ static void learn(struct hb_control *control, const struct hb_model_pool *pool,
            backend->name, backend->identity, mtu);
     hb_events_add(control->events, HB_NEWS_ROUTE, pool->name, backend->name,
                   "the path to backend %s has an MTU of %u", backend->name, mtu);
+    hb_pool_touch(pool);
     hb_control_changed(control);
 }
 
-static void take(struct hb_control *control, const struct hb_model_pool *pool,
+static void take(struct hb_control *control, struct hb_model_pool *pool,
                  struct hb_model_backend *backend, const struct hb_tunnel_error *error)
 {
     switch (error->kind) {
@@ -109,7 +110,7 @@ void hb_control_icmp_heard(void *context, uint8_t family, const uint8_t *message
     if (!control->started || !hb_tunnel_error_read(family, message, size, &error))
         return;
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        const struct hb_model_pool *pool = &control->model->pools[p];
+        struct hb_model_pool *pool = &control->model->pools[p];
         struct hb_model_backend *backend = hb_pool_backend(pool, &error.to);
         struct hb_address inner;
 
@@ -125,7 +126,7 @@ void hb_control_age_paths(struct hb_control *control)
     uint64_t now_ms = hb_now_ms();
 
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        const struct hb_model_pool *pool = &control->model->pools[p];
+        struct hb_model_pool *pool = &control->model->pools[p];
 
         for (uint32_t b = 0; b < pool->backends_count; b++) {
             struct hb_model_backend *backend = pool->backends[b];
@@ -135,6 +136,7 @@ void hb_control_age_paths(struct hb_control *control)
             hb_events_add(control->events, HB_NEWS_ROUTE, pool->name, backend->name,
                           "the path to backend %s is taken for as large as the link again",
                           backend->name);
+            hb_pool_touch(pool);
             hb_control_changed(control);
         }
     }

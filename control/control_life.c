@@ -53,7 +53,7 @@ static bool pass_deadlines(struct hb_control *control, uint64_t now_ms)
     bool any = false;
 
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        const struct hb_model_pool *pool = &control->model->pools[p];
+        struct hb_model_pool *pool = &control->model->pools[p];
 
         for (uint32_t b = 0; b < pool->backends_count; b++) {
             struct hb_model_backend *backend = pool->backends[b];
@@ -65,6 +65,7 @@ static bool pass_deadlines(struct hb_control *control, uint64_t now_ms)
             if (!hb_backend_deadline(backend, flows, now_ms))
                 continue;
             control->drain_forced += backend->drain.forced;
+            hb_pool_touch(pool);
             tell_deadline(control, pool, backend, flows);
             any = true;
         }
@@ -80,7 +81,7 @@ void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context)
     (void)what;
     if (pass_deadlines(control, hb_now_ms()))
         hb_control_save(control);
-    hb_control_publish(control); /* schedules the next */
+    hb_control_publish_touched(control); /* schedules the next */
 }
 
 bool hb_control_is_drained(const struct hb_control *control, const struct hb_model_pool *pool,

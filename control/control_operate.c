@@ -15,7 +15,7 @@
 /* What an operator can change, to be put back. */
 struct saved {
     struct hb_model_backend *backend;
-    const struct hb_model_pool *pool;
+    struct hb_model_pool *pool;
     struct hb_backend_state state;
     struct hb_drain drain;
     bool weight_is_set;
@@ -40,6 +40,7 @@ static bool begin(const struct hb_control *control, const bool *chosen, struct o
 
             if (!chosen[backend->id])
                 continue;
+            hb_pool_touch(&model->pools[p]);
             operation->saved[operation->count++] = (struct saved){backend,
                                                                   &model->pools[p],
                                                                   backend->state,
@@ -74,7 +75,7 @@ static int end(struct hb_control *control, struct operation *operation)
     }
     free(operation->saved);
     if (error == 0)
-        hb_control_publish(control);
+        hb_control_publish_touched(control);
     return error;
 }
 

@@ -152,7 +152,8 @@ static void note_unused(struct hb_control *control)
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         const struct hb_model_pool *pool = &control->model->pools[p];
 
-        for (uint32_t b = 0; b < pool->backends_count; b++) {
+        for (uint32_t b = 0; hb_pool_is_due(control->model, pool) && b < pool->backends_count;
+             b++) {
             struct hb_model_backend *backend = pool->backends[b];
 
             backend->unused = counted && !backend->remembered &&
@@ -161,7 +162,7 @@ static void note_unused(struct hb_control *control)
     }
 }
 
-static void publish(struct hb_control *control)
+static void follow_model(struct hb_control *control)
 {
     struct hb_port_list ports = {control->dataplane.hello.port, control->dataplane.hello.ports};
     char problem[sizeof(control->problem)];
@@ -169,16 +170,10 @@ static void publish(struct hb_control *control)
     uint64_t moved;
     int error;
 
-    event_del(control->publish_timer);
-    hb_control_schedule(control);
-    /* Without ports nothing can be forwarded, and nobody would take a generation. */
-    if (!control->started || !control->dataplane.ever_connected)
-        return;
-    hb_plan_clear(&control->plan);
     note_unused(control);
     control->model->now_ms = hb_now_ms();
     control->model->now_unix_ms = hb_now_unix_ms();
-    error = hb_reconcile(control->model, ports, &control->plan, problem, sizeof(problem));
+    error = hb_reconcile_touched(control->model, ports, &control->plan, problem, sizeof(problem));
     if (error != 0)
         snprintf(problem, sizeof(problem), "not enough memory to build a generation");
     if (problem[0] != '\0' && strcmp(problem, control->problem) != 0)
@@ -197,18 +192,27 @@ static void publish(struct hb_control *control)
      * dataplane is the memory: it need not wait for a disk. */
     send_if_due(control);
     hb_control_save_slots(control);
-    hb_control_schedule(control); /* slow starts may have begun */
 }
 
-void hb_control_publish(struct hb_control *control)
+void hb_control_publish_touched(struct hb_control *control)
 {
     uint64_t begin_us = hb_now_us(), took_us;
 
     control->change_waits = false;
-    publish(control);
+    event_del(control->publish_timer);
+    /* Without ports nothing can be forwarded, and nobody would take a generation. */
+    if (control->started && control->dataplane.ever_connected)
+        follow_model(control);
+    hb_control_schedule(control); /* slow starts may have begun */
     took_us = hb_now_us() - begin_us;
     control->rest_until_us =
         hb_now_us() + (took_us * REST < REST_LONGEST_US ? took_us * REST : REST_LONGEST_US);
+}
+
+void hb_control_publish(struct hb_control *control)
+{
+    hb_model_touch(control->model);
+    hb_control_publish_touched(control);
 }
 
 void hb_control_changed(struct hb_control *control)

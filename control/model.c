@@ -74,6 +74,7 @@ void hb_model_drop(struct hb_model *model, struct hb_model_pool *pool, uint32_t 
             (pool->backends_count - index - 1) * sizeof(*pool->backends));
     pool->backends_count--;
     pool->members_left = true;
+    model->touched = true;
     hb_ids_release(model->backend_ids, hb_backend_key(key, pool->name, &backend->address));
     hb_backend_end(model, backend);
 }
@@ -143,6 +144,7 @@ int hb_model_assign_ids(struct hb_model *model)
 
     if (id_of == NULL)
         return -ENOMEM;
+    hb_model_touch(model);
     if (!claim_all(model)) {
         free(id_of);
         return -ENOSPC;

@@ -123,6 +123,9 @@ struct hb_model_pool {
     struct hb_pool_strength strength;
     struct hb_pool_change change;
     bool changed;                       /* in the last reconcile */
+    bool touched;                       /* since then; see hb_pool_touch() */
+    bool ramps;                         /* a member is in its slow start: it changes by itself */
+    uint64_t next_ms;                   /* as hb_pool_next_ms() said it then */
     char problem[HB_TABLE_EXPLANATION]; /* why a table cannot be built, "" when it can */
 };
 
@@ -170,6 +173,7 @@ struct hb_model {
 
     struct hb_id_registry *backend_ids;
     struct hb_id_registry *service_ids;
+    bool touched; /* all of it; see hb_model_touch() */
 
     /* Set by the owner before the first configuration; each may be NULL. */
     hb_backend_left left;
@@ -230,8 +234,26 @@ struct hb_pool_strength hb_model_strength_without(const struct hb_model_pool *po
 /* Sets or, with `set` false, takes back an operator's weight. */
 void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t weight);
 
+/* Something has changed that a generation may depend on: of one pool or its members (state, weight,
+ * drain, next hop), or of anything. hb_model_apply(), hb_model_assign_ids() and hb_model_drop()
+ * touch the model themselves. hb_reconcile_touched() looks at nothing else. */
+static inline void hb_pool_touch(struct hb_model_pool *pool)
+{
+    pool->touched = true;
+}
+static inline void hb_model_touch(struct hb_model *model)
+{
+    model->touched = true;
+}
+/* Whether the next reconcile looks at a pool. */
+static inline bool hb_pool_is_due(const struct hb_model *model, const struct hb_model_pool *pool)
+{
+    return model->touched || pool->touched || pool->ramps;
+}
+
 /* When the next thing happens by itself: a drain's deadline or a step of a slow start; UINT64_MAX:
  * nothing will. */
+uint64_t hb_pool_next_ms(const struct hb_model_pool *pool, uint64_t now_ms);
 uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms);
 
 /* Deadlines and the beginnings of slow starts are moments of the calendar; this says where they are

@@ -479,5 +479,6 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     model->settle_after_ms = config->settle_after_ms;
     model->maintenance = config->maintenance;
     model->punt_rate = config->punt_rate;
+    hb_model_touch(model);
     return 0;
 }

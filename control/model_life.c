@@ -82,6 +82,9 @@ void hb_pool_follow_ramps(const struct hb_model *model, struct hb_model_pool *po
         if (pool->backends[b]->stands)
             pool->backends[b]->ramp_since_ms = 0;
     }
+    pool->ramps = false;
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        pool->ramps = pool->ramps || pool->backends[b]->ramp_since_ms != 0;
 }
 
 uint32_t hb_backend_ramp(const struct hb_model_pool *pool, const struct hb_model_backend *backend,
@@ -96,27 +99,35 @@ uint32_t hb_backend_ramp(const struct hb_model_pool *pool, const struct hb_model
     return progress < HB_RAMP_FULL ? progress : 0;
 }
 
+uint64_t hb_pool_next_ms(const struct hb_model_pool *pool, uint64_t now_ms)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (uint32_t b = 0; b < pool->backends_count; b++) {
+        const struct hb_model_backend *backend = pool->backends[b];
+        uint64_t at = UINT64_MAX;
+
+        /* One that is over waits for a reconcile, not for time. */
+        if (backend->ramp_since_ms != 0 && now_ms < backend->ramp_since_ms + pool->slow_start_ms)
+            at = now_ms + hb_ramp_next_step(now_ms - backend->ramp_since_ms, pool->slow_start_ms);
+        next = at < next ? at : next;
+        if (backend->state.draining && !backend->drain.overdue && backend->drain.deadline_ms != 0 &&
+            backend->drain.deadline_ms < next)
+            next = backend->drain.deadline_ms;
+    }
+    return next;
+}
+
 uint64_t hb_model_next_ms(const struct hb_model *model, uint64_t now_ms)
 {
     uint64_t next = UINT64_MAX;
 
     for (uint32_t p = 0; p < model->pools_count; p++) {
         const struct hb_model_pool *pool = &model->pools[p];
+        bool known = !model->touched && !pool->touched && now_ms < pool->next_ms;
+        uint64_t at = known ? pool->next_ms : hb_pool_next_ms(pool, now_ms);
 
-        for (uint32_t b = 0; b < pool->backends_count; b++) {
-            const struct hb_model_backend *backend = pool->backends[b];
-            uint64_t at = UINT64_MAX;
-
-            /* One that is over waits for a reconcile, not for time. */
-            if (backend->ramp_since_ms != 0 &&
-                now_ms < backend->ramp_since_ms + pool->slow_start_ms)
-                at = now_ms +
-                     hb_ramp_next_step(now_ms - backend->ramp_since_ms, pool->slow_start_ms);
-            next = at < next ? at : next;
-            if (backend->state.draining && !backend->drain.overdue &&
-                backend->drain.deadline_ms != 0 && backend->drain.deadline_ms < next)
-                next = backend->drain.deadline_ms;
-        }
+        next = at < next ? at : next;
     }
     return next;
 }

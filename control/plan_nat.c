@@ -50,9 +50,12 @@ int hb_plan_nat(struct hb_plan *plan, const struct hb_model *model, struct hb_po
 
     if (!hb_model_has_nat(model))
         return 0;
-    plan->sources = calloc(HB_SOURCES_MAX, sizeof(*plan->sources));
+    if (plan->sources == NULL)
+        plan->sources = malloc(HB_SOURCES_MAX * sizeof(*plan->sources));
     if (plan->sources == NULL)
         return -ENOMEM;
+    memset(plan->sources, 0, HB_SOURCES_MAX * sizeof(*plan->sources));
+    plan->sources_count = 0;
     for (uint32_t p = 0; p < model->pools_count; p++) {
         const struct hb_model_pool *pool = &model->pools[p];
 

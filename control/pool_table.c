@@ -363,8 +363,7 @@ uint32_t hb_pool_table_settle(struct hb_model_pool *pool, const uint64_t *bits, 
     return settled;
 }
 
-int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input, char *problem,
-                         size_t size)
+int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input)
 {
     struct hb_built_table table;
     char why[sizeof(pool->problem)] = "";
@@ -386,7 +385,5 @@ int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *inpu
         free(table.final);
         memcpy(pool->problem, why, sizeof(why));
     }
-    if (pool->problem[0] != '\0')
-        snprintf(problem, size, "pool %s has no table: %s", pool->name, pool->problem);
     return 0;
 }

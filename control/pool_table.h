@@ -76,9 +76,8 @@ uint32_t hb_pool_table_settle(struct hb_model_pool *pool, const uint64_t *bits, 
 /* Takes `input` over. If it differs from what the pool's table was built from, builds the new
  * table, fills in digests, each backend's slots (now and to come) and pool->change, and sets
  * pool->changed. -ENOMEM: the old table stays. A table that cannot be built for another reason
- * leaves the pool without one; `problem` says so. */
-int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input, char *problem,
-                         size_t size);
+ * leaves the pool without one; pool->problem says so. */
+int hb_pool_table_update(struct hb_model_pool *pool, struct hb_table_input *input);
 
 /* What is moved by a change of table; NULL is no table. Tables of different sizes, or one and none,
  * have nothing in common: every slot moves. */

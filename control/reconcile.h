@@ -5,7 +5,9 @@
  * Nothing is remembered from one call to the next but the tables, which are rebuilt only for pools
  * whose inputs changed (members, weights, ids, buckets, size, algorithm with its options, seed). So
  * it may be called after any change, and twice is as good as once; what it yields depends only on
- * what the model says now.
+ * what the model says now. With thousands of backends looking at all of them costs more than
+ * everything else that follows a verdict, so hb_reconcile_touched() looks only at pools that
+ * whoever changed something has marked; its plan is the same.
  *
  * Which members stand in a pool's table is for its policy to say (pool_policy.h). Members that a
  * reload has removed are kept while none that is configured is usable and one of those has not
@@ -65,6 +67,12 @@ struct hb_plan {
  * is "" or names a pool whose table could not be built. */
 int hb_reconcile(struct hb_model *model, struct hb_port_list ports, struct hb_plan *plan,
                  char *problem, size_t size);
+
+/* The same, for the model's own last plan or an empty one, by way of what has been touched since
+ * (hb_model_touch(), hb_pool_touch()). `ports` are as they were, or the model is touched. -ENOMEM:
+ * *plan is empty, and what was touched still is. */
+int hb_reconcile_touched(struct hb_model *model, struct hb_port_list ports, struct hb_plan *plan,
+                         char *problem, size_t size);
 
 void hb_plan_clear(struct hb_plan *plan);
 

@@ -242,6 +242,7 @@ static void turn_round(struct hb_control *control, struct hb_model_backend *back
     hb_backend_state_apply(&backend->state, up ? HB_EVENT_PROBE_SUCCEEDED : HB_EVENT_PROBE_FAILED,
                            1, 1, hb_now_ms(), hb_now_ms());
     control->state_dirty = true;
+    hb_pool_touch(&control->model->pools[backend->pool]);
     hb_control_changed(control);
 }
 
