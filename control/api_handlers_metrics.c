@@ -330,7 +330,6 @@ enum {
     BACKEND_NEW_FLOWS,
     BACKEND_RETURNED_PACKETS,
     BACKEND_RETURNED_BYTES,
-    BACKEND_UNREACHABLE,
     BACKEND_NAT_EXHAUSTED,
     BACKEND_NAT_SESSIONS,
     BACKEND_FLOWS,
@@ -341,6 +340,10 @@ enum {
     BACKEND_REACHABLE,
     BACKEND_WEIGHT,
     BACKEND_SLOTS,
+    BACKEND_UNREACHABLE,
+    BACKEND_TIME_EXCEEDED,
+    BACKEND_TOO_BIG,
+    BACKEND_PATH_MTU,
     BACKEND_ALL
 };
 
@@ -351,8 +354,6 @@ static const struct family backend_families[BACKEND_ALL] = {
     {"halbach_backend_returned_packets_total", "Answers of NAT that came back through here.",
      HB_METRIC_COUNTER},
     {"halbach_backend_returned_bytes_total", "Bytes of those.", HB_METRIC_COUNTER},
-    {"halbach_backend_unreachable_total", "ICMP unreachable errors about the backend.",
-     HB_METRIC_COUNTER},
     {"halbach_backend_nat_exhausted_total", "New connections that found no source port free.",
      HB_METRIC_COUNTER},
     {"halbach_backend_nat_sessions", "Sessions of full NAT, each with a source port.",
@@ -367,6 +368,14 @@ static const struct family backend_families[BACKEND_ALL] = {
     {"halbach_backend_reachable", "1 while a next hop to it is known.", HB_METRIC_GAUGE},
     {"halbach_backend_weight", "Its weight.", HB_METRIC_GAUGE},
     {"halbach_backend_slots", "Slots of the pool's table that it owns.", HB_METRIC_GAUGE},
+    {"halbach_backend_unreachable_total", "ICMP unreachable errors on the way to it.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_time_exceeded_total", "ICMP time exceeded errors on the way to it.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_too_big_total", "ICMP packet too big errors on the way to it.",
+     HB_METRIC_COUNTER},
+    {"halbach_backend_path_mtu_bytes", "What such errors say fits the way; 0: what the link says.",
+     HB_METRIC_GAUGE},
 };
 
 static uint64_t backend_value(struct hb_control *control, const struct hb_model_pool *pool,
@@ -379,7 +388,6 @@ static uint64_t backend_value(struct hb_control *control, const struct hb_model_
         [BACKEND_NEW_FLOWS] = counts.new_flows,
         [BACKEND_RETURNED_PACKETS] = counts.returned_packets,
         [BACKEND_RETURNED_BYTES] = counts.returned_bytes,
-        [BACKEND_UNREACHABLE] = counts.unreachable,
         [BACKEND_NAT_EXHAUSTED] = counts.nat_exhausted,
         [BACKEND_NAT_SESSIONS] =
             hb_counters_nat_total(hb_publisher_counters(control->publisher), backend->id).sessions,
@@ -392,6 +400,10 @@ static uint64_t backend_value(struct hb_control *control, const struct hb_model_
         [BACKEND_REACHABLE] = backend->hop.resolved,
         [BACKEND_WEIGHT] = backend->weight,
         [BACKEND_SLOTS] = backend->slots,
+        [BACKEND_UNREACHABLE] = counts.unreachable + backend->path.unreachable,
+        [BACKEND_TIME_EXCEEDED] = backend->path.time_exceeded,
+        [BACKEND_TOO_BIG] = backend->path.too_big,
+        [BACKEND_PATH_MTU] = backend->path.mtu,
     };
 
     return values[family];

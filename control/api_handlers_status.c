@@ -282,6 +282,21 @@ static json_t *describe_hop(const struct hb_model_backend *backend)
                      "problem", hb_json_text_or_null(backend->problem));
 }
 
+/* What ICMP errors have told about the way to it. */
+static json_t *describe_path(const struct hb_path *path, const struct hb_counts *counts)
+{
+    uint64_t left_ms = hb_path_left_ms(path, hb_now_ms());
+    json_t *object =
+        json_pack("{s:o, s:o, s:o}", "unreachable",
+                  hb_json_count(path->unreachable + counts->unreachable), "time_exceeded",
+                  hb_json_count(path->time_exceeded), "too_big", hb_json_count(path->too_big));
+
+    json_object_set_new(object, "mtu", path->mtu ? json_integer(path->mtu) : json_null());
+    json_object_set_new(object, "left_s",
+                        path->mtu ? json_integer((json_int_t)(left_ms / 1000)) : json_null());
+    return object;
+}
+
 static json_t *describe_backend(struct hb_control *control, const struct hb_model_pool *pool,
                                 struct hb_model_backend *backend)
 {
@@ -312,10 +327,10 @@ static json_t *describe_backend(struct hb_control *control, const struct hb_mode
     json_object_set_new(object, "bytes", hb_json_count(counts.bytes));
     json_object_set_new(object, "returned_packets", hb_json_count(counts.returned_packets));
     json_object_set_new(object, "returned_bytes", hb_json_count(counts.returned_bytes));
-    json_object_set_new(object, "unreachable", hb_json_count(counts.unreachable));
     json_object_set_new(object, "nat", hb_json_backend_nat(control, pool, backend));
     hb_json_set_health(object, pool, backend);
     json_object_set_new(object, "next_hop", describe_hop(backend));
+    json_object_set_new(object, "path", describe_path(&backend->path, &counts));
     hb_json_set_backend_life(object, control, pool, backend);
     return object;
 }

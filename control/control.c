@@ -75,6 +75,7 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
     hb_control_save_history(control);
     hb_control_settle(control);
     hb_control_tick_nat(control);
+    hb_control_age_paths(control);
     hb_control_watch_drains(control);
     hb_maintenance_tick(control);
 }
@@ -123,6 +124,7 @@ static void on_hop_changed(void *context, const struct hb_address *address)
         if (backend == NULL)
             continue;
         tell_hop(control, &control->model->pools[p], backend, &hop);
+        hb_path_forget(&backend->path); /* another way may carry more */
         backend->hop = hop;
         hb_pool_touch(&control->model->pools[p]);
     }
@@ -202,6 +204,7 @@ static bool open_parts(struct hb_control *control)
                strerror(errno));
         return false;
     }
+    hb_control_listen(control);
     control->probes = hb_probes_open(control->base, control->model, on_probe_changed, control);
     control->publisher =
         hb_publisher_open(control->base, options->dataplane, &hb_control_publisher_events, control);
@@ -273,6 +276,8 @@ void hb_control_close(struct hb_control *control)
     hb_state_clear(&control->known);
     hb_api_close(control->api);
     hb_model_free(control->model);
+    hb_icmp_socket_close(control->icmp[1]);
+    hb_icmp_socket_close(control->icmp[0]);
     if (control->hops != NULL)
         hb_next_hops_close(control->hops);
     hb_maintenance_close(control);

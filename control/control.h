@@ -24,6 +24,7 @@
 #include "config.h"
 #include "events.h"
 #include "history.h"
+#include "icmp_socket.h"
 #include "maintenance.h"
 #include "model.h"
 #include "next_hop.h"
@@ -84,6 +85,7 @@ struct hb_control {
     struct hb_model *model;
     struct hb_probes *probes;
     struct hb_next_hops *hops;
+    struct hb_icmp_socket *icmp[2]; /* IPv4, IPv6; NULL: not allowed to hear */
     struct hb_publisher *publisher;
     struct hb_publication publication;
     struct hb_plan plan; /* of what is wanted */
@@ -145,6 +147,15 @@ uint64_t hb_control_service_flows(const struct hb_control *control, uint32_t id)
 uint64_t hb_control_backend_flows(const struct hb_control *control, uint32_t id);
 /* Reads all tallies, so that they are fresh when the dataplane goes. */
 void hb_control_read_tallies(struct hb_control *control);
+
+/* --- control_errors.c --- */
+
+/* Listens to ICMP errors about tunnel packets. Without the right to, that is said once. */
+void hb_control_listen(struct hb_control *control);
+/* Takes one in, as hb_icmp_heard: counts it, and learns the path's MTU. */
+void hb_control_icmp_heard(void *context, uint8_t family, const uint8_t *message, size_t size);
+/* Every second: path MTUs that are too old are forgotten. */
+void hb_control_age_paths(struct hb_control *control);
 
 /* --- control_nat.c --- */
 

@@ -30,6 +30,7 @@
 #include "health/damping.h"
 #include "id_registry.h"
 #include "next_hop.h"
+#include "path_mtu.h"
 #include "pool_policy.h"
 #include "slot_history.h"
 #include "tally.h"
@@ -65,6 +66,7 @@ struct hb_model_backend {
     struct hb_drain drain; /* while state.draining */
 
     struct hb_next_hop hop;
+    struct hb_path path;       /* beyond the hop, as far as ICMP errors have told */
     struct hb_rewrite rewrite; /* size 0: it cannot be forwarded to, and `problem` says why */
     char problem[192];
     uint32_t slots;         /* of the pool's table */

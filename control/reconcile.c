@@ -11,6 +11,18 @@
 #include "pool_table.h"
 #include "rewrite_nat.h"
 
+/* The hop, with no larger an MTU than the path of the tunnel behind it has. */
+static struct hb_next_hop hop_of(const struct hb_model_pool *pool,
+                                 const struct hb_model_backend *backend)
+{
+    struct hb_next_hop hop = backend->hop;
+
+    if (hb_forwarding_is_tunnel(pool->forwarding) && backend->path.mtu != 0 &&
+        backend->path.mtu < hop.mtu)
+        hop.mtu = backend->path.mtu;
+    return hop;
+}
+
 static void update_rewrite(const struct hb_model *model, const struct hb_model_pool *pool,
                            struct hb_model_backend *backend, struct hb_port_list ports)
 {
@@ -21,15 +33,14 @@ static void update_rewrite(const struct hb_model *model, const struct hb_model_p
         .source = ipv4 ? &model->tunnel_source : &model->tunnel_source6,
         .prefix = ipv4 ? &model->tunnel_prefix : &model->tunnel_prefix6,
     };
-
+    struct hb_next_hop hop = hop_of(pool, backend);
     bool made;
 
     if (hb_config_is_nat(pool->forwarding))
-        made = hb_rewrite_make_nat(&backend->address, &backend->hop, pool->forwarding, &pool->nat,
-                                   ports, &backend->rewrite, backend->problem,
-                                   sizeof(backend->problem));
+        made = hb_rewrite_make_nat(&backend->address, &hop, pool->forwarding, &pool->nat, ports,
+                                   &backend->rewrite, backend->problem, sizeof(backend->problem));
     else
-        made = hb_rewrite_make(&backend->address, &backend->hop, &wish, ports, &backend->rewrite,
+        made = hb_rewrite_make(&backend->address, &hop, &wish, ports, &backend->rewrite,
                                backend->problem, sizeof(backend->problem));
     /* What was made for another mode would reach a backend that does not expect it (BL-55). */
     if (!made && backend->rewrite.forwarding != pool->forwarding)

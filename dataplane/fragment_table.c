@@ -291,27 +291,45 @@ void hb_fragment_flush(struct hb_fragment_table *table)
 
 /* ---- the bytes of one datagram ---- */
 
-static bool is_misplaced(const struct hb_datagram *datagram, uint32_t start, uint32_t end,
-                         bool last)
+/* What the fragment says about the end of the datagram is not what others said or are. */
+static bool contradicts(const struct hb_datagram *datagram, uint32_t end, bool last)
 {
-    if (datagram->total != 0 && (last ? end != datagram->total : end >= datagram->total))
-        return true;
+    if (datagram->total != 0)
+        return last ? end != datagram->total : end >= datagram->total;
+    for (uint32_t i = 0; last && i < datagram->runs; i++)
+        if (datagram->run[i].end > end)
+            return true;
+    return false;
+}
+
+/* HB_FRAGMENT_GOOD: none of its bytes was there. */
+static enum hb_fragment_verdict compare(const struct hb_datagram *datagram, uint32_t start,
+                                        uint32_t end)
+{
     for (uint32_t i = 0; i < datagram->runs; i++) {
         const struct hb_fragment_run *run = &datagram->run[i];
 
-        if ((start < run->end && run->start < end) || (last && run->end > end))
-            return true;
+        if (start >= run->end || end <= run->start)
+            continue;
+        return start >= run->start && end <= run->end ? HB_FRAGMENT_DUPLICATE
+                                                      : HB_FRAGMENT_OVERLAPS;
     }
-    return false;
+    return HB_FRAGMENT_GOOD;
 }
 
 enum hb_fragment_verdict hb_fragment_note(struct hb_datagram *datagram, uint32_t start,
                                           uint32_t end, bool last)
 {
     struct hb_fragment_run *before = NULL, *behind = NULL;
+    enum hb_fragment_verdict verdict = HB_FRAGMENT_OVERLAPS;
 
-    if (is_misplaced(datagram, start, end, last))
-        return HB_FRAGMENT_OVERLAPS;
+    if (datagram->bad)
+        return HB_FRAGMENT_REFUSED;
+    if (!contradicts(datagram, end, last))
+        verdict = compare(datagram, start, end);
+    datagram->bad = verdict == HB_FRAGMENT_OVERLAPS;
+    if (verdict != HB_FRAGMENT_GOOD)
+        return verdict;
     for (uint32_t i = 0; i < datagram->runs; i++) {
         if (datagram->run[i].end == start)
             before = &datagram->run[i];

@@ -15,8 +15,10 @@
  *     fragment has not come has a place as long as a packet of it is held, and not one of those
  *     above: such a flood takes nothing from datagrams that are known.
  *   - What a datagram has had is kept as HB_FRAGMENT_RUNS runs of bytes without a gap. A fragment
- *     that overlaps one of them is told from a sound one (RFC 5722, RFC 1858), and so is one behind
- *     the end. What would need one more run is refused.
+ *     that lies within one of them is a duplicate (networks make some). One that overlaps them
+ * else, or is behind the end, makes the whole datagram bad (RFC 5722; RFC 8200, section 4.5): it is
+ *     remembered as long as others, so that nothing more of it passes. What would need one more
+ *     run is refused alone.
  *   - A first fragment with other ports, or one that comes HB_FRAGMENT_REUSE_MS after the one
  *     before, begins a new datagram: the identification was used again.
  *
@@ -71,6 +73,7 @@ struct hb_datagram {
     uint16_t head;
     uint16_t older, newer; /* in the order in which they became known */
     uint8_t runs;
+    bool bad; /* fragments overlapped */
     struct hb_fragment_run run[HB_FRAGMENT_RUNS];
 };
 _Static_assert(sizeof(struct hb_datagram) == 128, "two cache lines");
@@ -123,12 +126,14 @@ void *hb_fragment_next_out(struct hb_fragment_table *table, enum hb_fragment_out
 
 enum hb_fragment_verdict {
     HB_FRAGMENT_GOOD,
-    HB_FRAGMENT_COMPLETE, /* and nothing of the datagram is missing now: the caller forgets it */
-    HB_FRAGMENT_OVERLAPS,
+    HB_FRAGMENT_COMPLETE,  /* and nothing of the datagram is missing now: the caller forgets it */
+    HB_FRAGMENT_DUPLICATE, /* its bytes were all there, side by side */
+    HB_FRAGMENT_OVERLAPS,  /* the datagram is bad from now on */
+    HB_FRAGMENT_REFUSED,   /* the datagram is bad */
     HB_FRAGMENT_TOO_MANY_RUNS,
 };
 
-/* Notes the bytes of a fragment, `last` if none follow. Nothing is noted unless it is good. */
+/* Notes the bytes of a fragment, `last` if none follow. No bytes are noted unless it is good. */
 enum hb_fragment_verdict hb_fragment_note(struct hb_datagram *datagram, uint32_t start,
                                           uint32_t end, bool last);
 

@@ -366,7 +366,7 @@ uint8_t hb_parse_fragment(const struct hb_packet *packet, struct hb_fragment *fr
     fragment->end = fragment->start + packet->l3_offset + packet->inner_length - payload;
     if (fragment->end == fragment->start || fragment->end > UINT16_MAX ||
         (fragment->more && fragment->end % 8 != 0))
-        return HB_DROP_FRAGMENT_OVERLAP;
+        return HB_DROP_FRAGMENT_LENGTH;
     return HB_NO_FAULT;
 }
 
@@ -380,13 +380,13 @@ uint8_t hb_parse_first_fragment(struct hb_packet *packet, const struct hb_fragme
         l4.offset += FRAGMENT_HEADER;
         /* All headers must be in the first fragment (RFC 7112). */
         if (skip_extensions(&frame, &l4, &protocol) != HB_NO_FAULT || protocol == IPV6_FRAGMENT)
-            return HB_DROP_FRAGMENT_OVERLAP;
+            return HB_DROP_FRAGMENT_TINY;
     }
     if (protocol == HB_PROTOCOL_UDP && l4.length >= sizeof(struct rte_udp_hdr))
         l4.length = UINT16_MAX; /* its length is that of the whole datagram */
     fault = check_l4(packet, &frame, protocol, l4);
     if (fault == HB_DROP_L4_HEADER)
-        return HB_DROP_FRAGMENT_OVERLAP;
+        return HB_DROP_FRAGMENT_TINY;
     return fault == HB_NO_FAULT || fault == HB_DROP_RUNT ? fault : HB_DROP_FRAGMENT;
 }
 

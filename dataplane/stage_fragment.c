@@ -11,9 +11,11 @@
  * So the flow's entry may be on another worker. Where that matters (peek.h) it is asked for, once a
  * datagram.
  *
- * Dropped: overlaps and first fragments without their whole header, which no sound sender makes and
- * which hide things from firewalls (RFC 1858, RFC 5722, RFC 7112); fragments whose first one does
- * not come in time; fragments of other protocols than services have.
+ * Dropped: first fragments without their whole header, which hide things from firewalls (RFC 1858,
+ * RFC 7112); a fragment that overlaps another, and with it all that is still to come of the
+ * datagram (RFC 5722), so that no backend can put it together; fragments whose first one does not
+ * come in time; fragments of other protocols than services have. What is there twice is dropped
+ * alone (RFC 8200, section 4.5): the first copy went on.
  */
 #include <rte_mbuf.h>
 
@@ -127,10 +129,8 @@ static struct hb_datagram *take_first(struct hb_batch *batch, struct hb_packet *
     }
     if (datagram != NULL && datagram->known) {
         if (datagram->ports == packet->flow.ports && datagram->protocol == protocol &&
-            worker->now_ms - datagram->begun_ms < HB_FRAGMENT_REUSE_MS) {
-            hb_drop(batch, packet, HB_DROP_FRAGMENT_OVERLAP);
-            return NULL;
-        }
+            worker->now_ms - datagram->begun_ms < HB_FRAGMENT_REUSE_MS)
+            return datagram; /* once more, or more of it: its bytes tell */
         hb_fragment_forget(table, datagram);
         datagram = NULL;
     }
@@ -181,6 +181,12 @@ static void go_on(struct hb_batch *batch, struct hb_packet *packet,
 
 static void work_on(struct hb_batch *batch, struct hb_packet *packet)
 {
+    static const enum hb_drop_reason reasons[] = {
+        [HB_FRAGMENT_DUPLICATE] = HB_DROP_FRAGMENT_DUPLICATE,
+        [HB_FRAGMENT_OVERLAPS] = HB_DROP_FRAGMENT_OVERLAP,
+        [HB_FRAGMENT_REFUSED] = HB_DROP_FRAGMENT_REFUSED,
+        [HB_FRAGMENT_TOO_MANY_RUNS] = HB_DROP_FRAGMENT_FULL,
+    };
     struct hb_fragment_table *table = batch->worker->fragments;
     struct hb_fragment fragment;
     uint8_t fault = hb_parse_fragment(packet, &fragment);
@@ -198,12 +204,10 @@ static void work_on(struct hb_batch *batch, struct hb_packet *packet)
     if (datagram == NULL)
         return;
     verdict = hb_fragment_note(datagram, fragment.start, fragment.end, !fragment.more);
-    if (verdict == HB_FRAGMENT_OVERLAPS)
-        hb_drop(batch, packet, HB_DROP_FRAGMENT_OVERLAP);
-    else if (verdict == HB_FRAGMENT_TOO_MANY_RUNS)
-        hb_drop(batch, packet, HB_DROP_FRAGMENT_FULL);
-    else
+    if (verdict == HB_FRAGMENT_GOOD || verdict == HB_FRAGMENT_COMPLETE)
         go_on(batch, packet, &fragment, datagram);
+    else
+        hb_drop(batch, packet, reasons[verdict]);
     if (verdict == HB_FRAGMENT_COMPLETE)
         hb_fragment_forget(table, datagram);
 }

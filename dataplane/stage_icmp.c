@@ -16,8 +16,8 @@
  *
  * Echo requests are answered in place, forwarded or dropped, by the setting. All else is dropped.
  *
- * An error that is sent to the source of the tunnels quotes a tunnel packet of this balancer's. It
- * is the kernel's and goes there; here it is only counted for the backend (hb_note_tunnel_error).
+ * An error about a tunnel packet is sent to the source of the tunnels, which is no VIP: it is the
+ * kernel's, and control hears of it there (control/control_errors.c).
  */
 #include <string.h>
 
@@ -36,10 +36,6 @@
 #define PORTS_AND_MORE 8 /* bytes of the quoted packet behind its IP header */
 #define IPV4_OFFSET    0x1fff
 #define EXTENSIONS_MAX 8
-#define PROTOCOL_IPV4  4
-#define PROTOCOL_IPV6  41
-#define PROTOCOL_GRE   47
-#define PROTOCOL_UDP   17
 #define ECHO           8
 #define ECHO_REPLY     0
 #define ECHO_V6        128
@@ -159,13 +155,14 @@ static bool has_ports(const struct quoted *quoted)
            quoted->protocol == HB_PROTOCOL_SCTP;
 }
 
-/* The flow of a client's packets from `client` to `vip`. `addresses` has room for 32 bytes and must
- * live as long as the flow. */
-static struct hb_flow_query flow_of(const struct quoted *quoted, const uint8_t *client,
-                                    const uint8_t *vip, uint32_t ports, uint8_t *addresses,
+/* The flow of the client's packets, which went the other way than the quoted one. `addresses` has
+ * room for 32 bytes and must live as long as the flow. */
+static struct hb_flow_query flow_of(const struct quoted *quoted, uint8_t *addresses,
                                     const struct hb_hash_key *key)
 {
-    struct hb_flow_query flow = {.ports = ports,
+    const uint8_t *client = quoted->destination, *vip = quoted->source;
+    uint32_t ports = load32(quoted->l4.at);
+    struct hb_flow_query flow = {.ports = ports >> 16 | ports << 16,
                                  .kind = HB_FLOW_KIND(quoted->protocol, quoted->family)};
 
     if (quoted->family == HB_FAMILY_IPV4) {
@@ -233,9 +230,7 @@ static uint8_t route_error(struct hb_batch *batch, struct hb_packet *packet, str
         return HB_DROP_ICMP_NO_FLOW;
     if (quoted.l4.length < PORTS_AND_MORE)
         return HB_DROP_ICMP_QUOTE;
-    flow = flow_of(&quoted, quoted.destination, quoted.source,
-                   load32(quoted.l4.at) >> 16 | load32(quoted.l4.at) << 16, addresses,
-                   &generation->hash_key);
+    flow = flow_of(&quoted, addresses, &generation->hash_key);
     service = hb_service_of(generation, &flow);
     if (service < 0)
         return HB_DROP_ICMP_NO_FLOW;
@@ -356,60 +351,4 @@ void hb_stage_icmp(struct hb_batch *batch)
         if (fault != HB_NO_FAULT)
             hb_drop(batch, packet, fault);
     }
-}
-
-/* ---- tunnels ---- */
-
-/* The client's packet in a quoted tunnel packet. How long the tunnel's own header is its protocol
- * tells, and with GUE the first four bits behind UDP: 4 or 6 when a packet follows at once. */
-static bool read_inner(const struct quoted *outer, struct quoted *inner)
-{
-    struct bytes in = outer->l4;
-    uint32_t size = 0;
-
-    if (outer->protocol == PROTOCOL_GRE)
-        size = 4;
-    else if (outer->protocol == PROTOCOL_UDP)
-        size = in.length > 8 && in.at[8] >> 4 != 0 ? 8 : 12;
-    else if (outer->protocol != PROTOCOL_IPV4 && outer->protocol != PROTOCOL_IPV6)
-        return false;
-    if (in.length <= size)
-        return false;
-    in = (struct bytes){in.at + size, in.length - size};
-    return read_ip(in, in.at[0] >> 4 == 4 ? HB_FAMILY_IPV4 : HB_FAMILY_IPV6, inner) &&
-           has_ports(inner) && inner->l4.length >= 4;
-}
-
-static bool is_sent_to(const struct hb_backend *backend, const struct quoted *outer)
-{
-    uint32_t size = outer->family == HB_FAMILY_IPV6 ? 16 : 4;
-    uint32_t at = backend->l2_size + (outer->family == HB_FAMILY_IPV6 ? 24u : 16u);
-
-    return backend->family == outer->family && at + size <= backend->size &&
-           memcmp(backend->bytes + at, outer->destination, size) == 0;
-}
-
-void hb_note_tunnel_error(struct hb_batch *batch, const struct hb_packet *packet)
-{
-    struct bytes message = message_of(packet);
-    bool ipv6 = hb_flow_is_ipv6(&packet->flow);
-    struct quoted outer, inner;
-    struct hb_flow_query flow;
-    uint8_t addresses[32];
-    uint16_t backend;
-    int32_t service;
-
-    if (message.at[0] != (ipv6 ? UNREACHABLE_V6 : UNREACHABLE) ||
-        (!ipv6 && message.at[1] == TOO_BIG_CODE) ||
-        !read_ip((struct bytes){message.at + HEADER, message.length - HEADER},
-                 ipv6 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4, &outer) ||
-        !read_inner(&outer, &inner) || !is_sound(packet))
-        return;
-    flow = flow_of(&inner, inner.source, inner.destination, load32(inner.l4.at), addresses,
-                   &batch->generation->hash_key);
-    service = hb_service_of(batch->generation, &flow);
-    if (service < 0 || hb_peek_backend(batch, (uint16_t)service, &flow, &backend) == HB_PEEK_NONE)
-        return;
-    if (is_sent_to(&batch->generation->backends[backend], &outer))
-        batch->worker->backends[backend].unreachable++;
 }

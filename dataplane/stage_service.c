@@ -29,8 +29,6 @@ static void turn_away(struct hb_batch *batch, struct hb_packet *packet, int32_t 
             hb_set_aside(batch, packet, HB_SHAPE_RETURN);
             return;
         }
-        if (packet->fault == HB_DROP_ICMP_TYPE)
-            hb_note_tunnel_error(batch, packet);
         hb_punt(batch, packet, HB_DROP_NOT_VIP);
     } else if (packet->fault != HB_NO_FAULT && packet->shape != HB_SHAPE_PLAIN) {
         hb_set_aside(batch, packet, packet->shape);

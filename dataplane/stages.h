@@ -35,10 +35,6 @@ void hb_stage_return(struct hb_batch *batch);
  * that errors about their packets must reach (HB_SHAPE_DECIDED). */
 void hb_stage_icmp(struct hb_batch *batch);
 
-/* An ICMP message that is not for a VIP: is it about a tunnel of ours? Counts it for the backend.
- * (stage_icmp) */
-void hb_note_tunnel_error(struct hb_batch *batch, const struct hb_packet *packet);
-
 /* Works on the fragments that stage_service set aside, and brings back those that can go on. */
 void hb_stage_fragment(struct hb_batch *batch);
 

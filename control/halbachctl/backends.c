@@ -21,7 +21,7 @@ static const struct hb_column share_columns[] = {
 static const struct hb_column traffic_columns[] = {
     {"BACKEND", false, 10}, {"POOL", false, 8 | HB_SPARE}, {"STATE", false, 0},
     {"FLOWS", true, 0},     {"NEW FLOWS", true, HB_SPARE}, {"PACKETS", true, 0},
-    {"BYTES", true, 0},     {"ANSWERS", true, HB_SPARE},   {"UNREACHABLE", true, HB_SPARE},
+    {"BYTES", true, 0},     {"ANSWERS", true, HB_SPARE},
 };
 
 static bool is_reachable(const json_t *backend)
@@ -95,7 +95,6 @@ static void add_share_row(struct hb_table *table, const json_t *backend)
 
 static void add_traffic_row(struct hb_table *table, const json_t *backend)
 {
-    uint64_t unreachable = hb_json_count(backend, "unreachable");
     struct hb_text text;
 
     add_name(table, backend);
@@ -107,8 +106,6 @@ static void add_traffic_row(struct hb_table *table, const json_t *backend)
     hb_table_add(table, HB_PLAIN, "%s", hb_format_bytes(&text, hb_json_count(backend, "bytes")));
     hb_table_add(table, HB_PLAIN, "%s",
                  hb_format_count(&text, hb_json_count(backend, "returned_packets")));
-    hb_table_add(table, unreachable > 0 ? HB_YELLOW : HB_PLAIN, "%s",
-                 hb_format_count(&text, unreachable));
 }
 
 /* One line for each that is down or out of reach: reasons are too long for a column. */
@@ -136,12 +133,47 @@ static void show_reasons(const struct hb_screen *screen, const json_t *backends,
     }
 }
 
+/* What ICMP errors have told of the ways: a smaller MTU always, numbers with the traffic. */
+static void show_paths(const struct hb_screen *screen, const json_t *backends, const char *pool,
+                       bool down_only, bool traffic)
+{
+    const json_t *backend;
+    const char *gap = "\n";
+    struct hb_text text;
+    size_t i;
+
+    json_array_foreach (backends, i, backend) {
+        uint64_t unreachable = hb_json_count(backend, "path.unreachable");
+        uint64_t exceeded = hb_json_count(backend, "path.time_exceeded");
+        uint64_t too_big = hb_json_count(backend, "path.too_big");
+        bool reduced = hb_json_count(backend, "path.mtu") != 0;
+        bool errors = traffic && (unreachable | exceeded | too_big) != 0;
+
+        if (!is_wanted(backend, pool, down_only) || !(reduced || errors))
+            continue;
+        fprintf(screen->out, "%s%s (pool %s):", gap, hb_json_text(backend, "name"),
+                hb_json_text(backend, "pool"));
+        gap = "";
+        if (reduced)
+            fprintf(screen->out, " its path has an MTU of %" PRIu64 ", tried anew in %s%s",
+                    hb_json_count(backend, "path.mtu"),
+                    hb_format_duration(&text, hb_json_count(backend, "path.left_s")),
+                    errors ? ";" : "");
+        if (errors)
+            fprintf(screen->out,
+                    " ICMP errors on the way: %" PRIu64 " unreachable, %" PRIu64
+                    " time exceeded, %" PRIu64 " too big",
+                    unreachable, exceeded, too_big);
+        fputc('\n', screen->out);
+    }
+}
+
 void hb_show_backends(const struct hb_screen *screen, const json_t *answer, const char *pool,
                       bool down_only, bool traffic)
 {
     const json_t *backends = hb_json_at(answer, "backends"), *backend;
     struct hb_table *table =
-        traffic ? hb_table_new(traffic_columns, 9) : hb_table_new(share_columns, 8);
+        traffic ? hb_table_new(traffic_columns, 8) : hb_table_new(share_columns, 8);
     unsigned shown = 0;
     size_t i;
 
@@ -158,6 +190,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
     if (shown == 0)
         fprintf(screen->out, "(%s)\n", down_only ? "none: all are up" : "none");
     show_reasons(screen, backends, pool);
+    show_paths(screen, backends, pool, down_only, traffic);
 }
 
 static bool has_pool(const json_t *answer, const char *pool)

@@ -167,7 +167,7 @@ class Packet:
         length = len(self.ip) - at
         self.fragment = key, start, start + length, not more
         if length == 0 or start + length > 65535 or more and length % 8:
-            self.fault = "fragment_overlap"
+            self.fault = "fragment_length"
         elif start > 0:
             if self.family == 4 and self.protocol not in PROTOCOLS.values():
                 self.fault = "fragment"
@@ -175,14 +175,14 @@ class Packet:
             if self.family == 6:
                 at, self.protocol = self.skip_extensions(at, self.protocol)
             if self.fault or self.protocol == 44:
-                self.fault = "fragment_overlap"
+                self.fault = "fragment_tiny"
                 return
             l4 = self.ip[at:]
             if self.protocol == UDP and len(l4) >= 8 and struct.unpack("!H", l4[4:6])[0] > len(l4):
                 l4 += bytes(65535)  # the datagram's length, not the fragment's
             self.read_l4(l4, at)
             if self.fault == "l4_header" and not self.is_icmp():
-                self.fault = "fragment_overlap"
+                self.fault = "fragment_tiny"
             elif self.fault or self.is_icmp():
                 self.fault = "fragment"
 
@@ -314,7 +314,7 @@ class Rules:
         if kind == echo and code == 0 and self.echo == "drop":
             return drop("echo")
         if kind == echo and code == 0 and self.echo == "forward":
-            return self.hand_on_ping(packet)  # whose checksum is the backend's to look at
+            return self.hand_on_ping(packet)  # its checksum is the end host's to look at (RFC 1122, 3.2.2)
         if kind == echo and code == 0:
             if not right:
                 return drop("icmp_checksum")
@@ -384,7 +384,8 @@ class Rules:
         while waiting and datagram.ports:
             part = waiting.pop(0)
             part.protocol, part.sport, part.dport = ports
-            outcomes.append(self.balance(part) if datagram.takes(part.fragment) else drop("fragment_overlap"))
+            reason = datagram.refuses(part.fragment)
+            outcomes.append(drop(reason) if reason else self.balance(part))
             datagram = self.datagrams.find(part.fragment)  # another one when this one is complete
         datagram.held += waiting
         return together(outcomes)

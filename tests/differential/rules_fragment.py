@@ -7,21 +7,30 @@ docs/packets.md, "Fragments".
 
 class Datagram:
     def __init__(self):
-        self.pieces, self.end = [], None
+        self.pieces, self.end, self.bad = [], None, False
         self.ports = None  # of the first fragment, with its protocol
         self.held = []
 
-    def takes(self, fragment):
-        """False for what overlaps something, or is beyond the end."""
+    def refuses(self, fragment):
+        """Why a fragment may not go on, "" when it may. RFC 8200, section 4.5: fragments that overlap end the whole
+        datagram, but those that the network has doubled are dropped alone. Doubled is what brings no new byte."""
         _, start, end, last = fragment
-        if any(start < e and s < end for s, e in self.pieces):
-            return False
-        if self.end is not None and (last or end > self.end) or last and any(e > end for _, e in self.pieces):
-            return False
+        if self.bad:
+            return "fragment_refused"
+        furthest = max((e for _, e in self.pieces), default=0)
+        if self.end is None:
+            self.bad = last and furthest > end
+        else:
+            self.bad = end != self.end if last else end >= self.end
+        new = set(range(start, end, 8)) - set().union(*(range(s, e, 8) for s, e in self.pieces))
+        if not self.bad and not new:
+            return "fragment_duplicate"
+        self.bad = self.bad or len(new) != -(-(end - start) // 8)
+        if self.bad:
+            return "fragment_overlap"
         self.pieces.append((start, end))
-        if last:
-            self.end = end
-        return True
+        self.end = end if last else self.end
+        return ""
 
     def is_complete(self):
         return self.end is not None and sum(e - s for s, e in self.pieces) == self.end

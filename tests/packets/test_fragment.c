@@ -211,7 +211,7 @@ static void ipv6_headers_behind(void **state)
     send_frame(rig, &cut_off);
     turn(rig);
     assert_false(receive(rig, PORT, &out));
-    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_OVERLAP), 1);
+    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_TINY), 1);
 }
 
 /* Fragments that no sound sender makes. */
@@ -220,13 +220,12 @@ static void unsound_fragments(void **state)
     struct rig *rig = *state;
     struct frame whole = UDP4(.payload = 200), tcp = TCP4(.payload = 200), whole6;
     const struct row rows[] = {
-        {"first one with 16 bytes of TCP", fragment(&tcp, 1, 0, 16), DROP(FRAGMENT_OVERLAP)},
+        {"first one with 16 bytes of TCP", fragment(&tcp, 1, 0, 16), DROP(FRAGMENT_TINY)},
         {"first one of UDP that is 4 bytes long",
-         fix4(poke16(UDP4(.fragment = MF), IP4_LENGTH, 24)), DROP(FRAGMENT_OVERLAP)},
-        {"12 bytes and more to come", fragment(&whole, 2, 0, 12), DROP(FRAGMENT_OVERLAP)},
-        {"nothing in it", fix4(poke16(UDP4(.fragment = 1), IP4_LENGTH, 20)),
-         DROP(FRAGMENT_OVERLAP)},
-        {"ends behind 65,535", UDP4(.fragment = 0x1fff, .payload = 1), DROP(FRAGMENT_OVERLAP)},
+         fix4(poke16(UDP4(.fragment = MF), IP4_LENGTH, 24)), DROP(FRAGMENT_LENGTH)},
+        {"12 bytes and more to come", fragment(&whole, 2, 0, 12), DROP(FRAGMENT_LENGTH)},
+        {"nothing in it", fix4(poke16(UDP4(.fragment = 1), IP4_LENGTH, 20)), DROP(FRAGMENT_LENGTH)},
+        {"ends behind 65,535", UDP4(.fragment = 0x1fff, .payload = 1), DROP(FRAGMENT_LENGTH)},
         {"of ICMP", IP4(1, .fragment = 8), DROP(FRAGMENT)},
         {"of UDP-Lite", IP4(136, .fragment = 8), DROP(FRAGMENT)},
         {"with TTL 0", fix4(poke8(UDP4(.fragment = 8), IP4_TTL, 0)), DROP(TTL_EXPIRED)},
@@ -238,8 +237,8 @@ static void unsound_fragments(void **state)
 
     whole6 = UDP6(.chain = {44}, .chain_count = 1, .payload = 9);
     const struct row ipv6[] = {
-        {"17 bytes and more to come", poke16(whole6, L4_OF_6 + 2, 1), DROP(FRAGMENT_OVERLAP)},
-        {"ends behind 65,535", poke16(whole6, L4_OF_6 + 2, 0xfff8), DROP(FRAGMENT_OVERLAP)},
+        {"17 bytes and more to come", poke16(whole6, L4_OF_6 + 2, 1), DROP(FRAGMENT_LENGTH)},
+        {"ends behind 65,535", poke16(whole6, L4_OF_6 + 2, 0xfff8), DROP(FRAGMENT_LENGTH)},
         {"first one of ESP", poke16(IP6(50, .chain = {44}, .chain_count = 1), L4_OF_6 + 2, 1),
          DROP(FRAGMENT)},
     };
@@ -251,27 +250,112 @@ static void unsound_fragments(void **state)
     assert_int_equal(counters(rig)->held_packets, 0);
 }
 
-/* BL-28: overlaps, and the same fragment twice, end here; the rest of the datagram goes on. */
-static void overlaps(void **state)
+/* RFC 8200, section 4.5: what came twice is dropped alone, and the datagram becomes whole. */
+static void duplicates(void **state)
 {
     struct rig *rig = *state;
     struct frame whole = UDP4(.payload = 1000), out;
     struct frame first = fragment(&whole, 5, 0, 400), second = fragment(&whole, 5, 400, 400);
-    struct frame over = fragment(&whole, 5, 392, 400), third = fragment(&whole, 5, 800, 0);
+    struct frame third = fragment(&whole, 5, 800, 0), within = fragment(&whole, 5, 8, 16);
 
     publish_one_backend(rig, 4);
     assert_int_equal(backend_of(rig, &first), 1);
-    assert_int_equal(backend_of(rig, &over), 0);
     assert_int_equal(backend_of(rig, &first), 0);
     assert_int_equal(backend_of(rig, &second), 1);
     assert_int_equal(backend_of(rig, &second), 0);
-    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_OVERLAP), 3);
+    assert_int_equal(backend_of(rig, &first), 0);
+    assert_int_equal(backend_of(rig, &within), 0);
+    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_DUPLICATE), 4);
     assert_int_equal(backend_of(rig, &third), 1);
+    assert_int_equal(count_drops(rig), 4);
     /* Complete, so it is forgotten: what comes now belongs to a datagram to come. */
     send_frame(rig, &third);
     turn(rig);
     assert_int_equal(counters(rig)->held_packets, 1);
     assert_false(receive(rig, PORT, &out));
+}
+
+/* BL-28, RFC 5722: a fragment that overlaps ends here, and all that is still to come of its
+ * datagram. Each row: a fragment that the datagram of 0 to 400 and 800 to 1008 can't have. */
+static void overlaps(void **state)
+{
+    static const struct {
+        uint32_t start, length; /* 0: all that is left, and none follow */
+    } rows[] = {
+        {392, 16},  /* the end of what was there */
+        {0, 408},   /* the first one, longer */
+        {792, 16},  /* the beginning of what was there */
+        {392, 416}, /* both */
+        {8, 1000},  /* the rewritten header of RFC 3128, and all else */
+    };
+    struct rig *rig = *state;
+
+    publish_one_backend(rig, 4);
+    for (uint32_t family = 4; family <= 6; family += 2) {
+        for (uint32_t i = 0; i < 5; i++) {
+            struct frame whole = family == 4 ? UDP4(.payload = 1000) : UDP6(.payload = 1000);
+            struct frame longer = family == 4 ? UDP4(.payload = 1200) : UDP6(.payload = 1200);
+            struct frame first = fragment(&whole, 10 + i, 0, 400);
+            struct frame third = fragment(&longer, 10 + i, 800, 208);
+            struct frame over = fragment(&longer, 10 + i, rows[i].start, rows[i].length);
+            struct frame second = fragment(&whole, 10 + i, 400, 400);
+            struct frame last = fragment(&longer, 10 + i, 1008, 0);
+            uint64_t overlapping = drops(rig, HB_DROP_FRAGMENT_OVERLAP);
+            uint64_t refused = drops(rig, HB_DROP_FRAGMENT_REFUSED);
+
+            assert_int_equal(backend_of(rig, &first), 1);
+            assert_int_equal(backend_of(rig, &third), 1);
+            assert_int_equal(backend_of(rig, &over), 0);
+            assert_int_equal(drops(rig, HB_DROP_FRAGMENT_OVERLAP), overlapping + 1);
+            assert_int_equal(backend_of(rig, &second), 0);
+            assert_int_equal(backend_of(rig, &last), 0);
+            assert_int_equal(backend_of(rig, &first), 0);
+            assert_int_equal(drops(rig, HB_DROP_FRAGMENT_REFUSED), refused + 3);
+        }
+    }
+}
+
+/* The datagram's end is said twice, or is before what was there. */
+static void two_ends(void **state)
+{
+    struct rig *rig = *state;
+    struct frame whole = UDP4(.payload = 1000), shorter = UDP4(.payload = 600);
+    struct frame first = fragment(&whole, 5, 0, 400), third = fragment(&whole, 5, 800, 0);
+    struct frame end = fragment(&shorter, 5, 400, 0), second = fragment(&whole, 5, 400, 400);
+
+    publish_one_backend(rig, 4);
+    assert_int_equal(backend_of(rig, &first), 1);
+    assert_int_equal(backend_of(rig, &third), 1);
+    assert_int_equal(backend_of(rig, &end), 0);
+    assert_int_equal(backend_of(rig, &second), 0);
+    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_OVERLAP), 1);
+    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_REFUSED), 1);
+}
+
+/* A bad datagram is forgotten like any other, and others do not notice. */
+static void a_bad_datagram_ages(void **state)
+{
+    struct rig *rig = *state;
+    struct frame whole = UDP4(.payload = 1000), other = UDP4(.payload = 1000, .source_port = 7);
+    struct frame first = fragment(&whole, 5, 0, 400), over = fragment(&whole, 5, 8, 400);
+    struct frame rest = fragment(&whole, 5, 400, 0);
+
+    publish_one_backend(rig, 4);
+    assert_int_equal(backend_of(rig, &first), 1);
+    assert_int_equal(backend_of(rig, &over), 0);
+    assert_int_equal(B(rig, fragment(&other, 6, 0, 400)), 1);
+    assert_int_equal(B(rig, fragment(&other, 6, 400, 0)), 1);
+    /* The same identification, with other ports: another datagram. */
+    assert_int_equal(B(rig, fragment(&other, 5, 0, 400)), 1);
+    assert_int_equal(B(rig, fragment(&other, 5, 400, 0)), 1);
+    assert_int_equal(backend_of(rig, &first), 1);
+    assert_int_equal(backend_of(rig, &over), 0);
+    rig->now_ms += HB_FRAGMENT_REUSE_MS;
+    assert_int_equal(backend_of(rig, &rest), 0);
+    assert_int_equal(backend_of(rig, &first), 1);
+    assert_int_equal(backend_of(rig, &rest), 1);
+    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_REFUSED), 1);
+    assert_int_equal(drops(rig, HB_DROP_FRAGMENT_OVERLAP), 2);
 }
 
 /* BL-29: nothing waits for ever. */
@@ -508,7 +592,10 @@ int main(void)
         TEST(a_syn_in_fragments),
         TEST(ipv6_headers_behind),
         TEST(unsound_fragments),
+        TEST(duplicates),
         TEST(overlaps),
+        TEST(two_ends),
+        TEST(a_bad_datagram_ages),
         TEST(patience_ends),
         TEST(identification_used_again),
         TEST(more_than_the_table_holds),

@@ -298,6 +298,7 @@ static void errors(void **state)
              icmp_error("2001:db8:0:b::11", "2001:db8:c::9", 1, &sent6, quoted, 64),
              toward_client_as_is(
                  icmp_error("2001:db8:0:a::10", "2001:db8:c::9", 1, &seen6, quoted, 63)));
+    assert_int_equal(hb_counters_backends(rig->region, 0)[1].unreachable, 8 + 6);
 }
 
 /* From a router or the client, about an answer: to the backend, as if the client had sent it. */

@@ -189,15 +189,36 @@ static void bytes_of_a_datagram(void **state)
 
     (void)state;
     assert_int_equal(hb_fragment_note(&d, 0, 1480, false), HB_FRAGMENT_GOOD);
-    assert_int_equal(hb_fragment_note(&d, 0, 1480, false), HB_FRAGMENT_OVERLAPS);
-    assert_int_equal(hb_fragment_note(&d, 1472, 1480, false), HB_FRAGMENT_OVERLAPS);
-    assert_int_equal(hb_fragment_note(&d, 1472, 2000, false), HB_FRAGMENT_OVERLAPS);
+    assert_int_equal(hb_fragment_note(&d, 0, 1480, false), HB_FRAGMENT_DUPLICATE);
+    assert_int_equal(hb_fragment_note(&d, 1472, 1480, false), HB_FRAGMENT_DUPLICATE);
     assert_int_equal(hb_fragment_note(&d, 2960, 3008, true), HB_FRAGMENT_GOOD);
-    assert_int_equal(hb_fragment_note(&d, 2960, 3008, true), HB_FRAGMENT_OVERLAPS);
-    assert_int_equal(hb_fragment_note(&d, 3008, 3016, false), HB_FRAGMENT_OVERLAPS); /* behind */
-    assert_int_equal(hb_fragment_note(&d, 3008, 3016, true), HB_FRAGMENT_OVERLAPS);
-    assert_int_equal(hb_fragment_note(&d, 1480, 1488, true), HB_FRAGMENT_OVERLAPS); /* other end */
+    assert_int_equal(hb_fragment_note(&d, 2960, 3008, true), HB_FRAGMENT_DUPLICATE);
     assert_int_equal(hb_fragment_note(&d, 1480, 2960, false), HB_FRAGMENT_COMPLETE);
+}
+
+/* Each makes a datagram of 0 to 1480 and 2960 to 3008, its end, bad. */
+static void what_makes_it_bad(void **state)
+{
+    static const struct {
+        uint32_t start, end;
+        bool last;
+    } rows[] = {
+        {1472, 2000, false}, {0, 1488, false},    {2952, 3000, false}, {1480, 2968, false},
+        {3008, 3016, false}, {3008, 3016, true},  {1480, 1488, true},  {2968, 3000, true},
+        {2960, 3008, false}, {1400, 3000, false},
+    };
+
+    (void)state;
+    for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hb_datagram d = {0};
+
+        assert_int_equal(hb_fragment_note(&d, 0, 1480, false), HB_FRAGMENT_GOOD);
+        assert_int_equal(hb_fragment_note(&d, 2960, 3008, true), HB_FRAGMENT_GOOD);
+        assert_int_equal(hb_fragment_note(&d, rows[i].start, rows[i].end, rows[i].last),
+                         HB_FRAGMENT_OVERLAPS);
+        assert_int_equal(hb_fragment_note(&d, 1480, 2960, false), HB_FRAGMENT_REFUSED);
+        assert_int_equal(hb_fragment_note(&d, 0, 1480, false), HB_FRAGMENT_REFUSED);
+    }
 }
 
 /* The end is before what came already. */
@@ -208,9 +229,7 @@ static void a_last_fragment_too_early(void **state)
     (void)state;
     assert_int_equal(hb_fragment_note(&d, 800, 1600, false), HB_FRAGMENT_GOOD);
     assert_int_equal(hb_fragment_note(&d, 0, 800, true), HB_FRAGMENT_OVERLAPS);
-    assert_int_equal(hb_fragment_note(&d, 0, 808, false), HB_FRAGMENT_OVERLAPS);
-    assert_int_equal(hb_fragment_note(&d, 0, 800, false), HB_FRAGMENT_GOOD);
-    assert_int_equal(hb_fragment_note(&d, 1600, 1601, true), HB_FRAGMENT_COMPLETE);
+    assert_int_equal(hb_fragment_note(&d, 0, 800, false), HB_FRAGMENT_REFUSED);
 }
 
 static void too_many_runs(void **state)
@@ -225,6 +244,12 @@ static void too_many_runs(void **state)
     assert_int_equal(hb_fragment_note(&d, 16000, 16008, false), HB_FRAGMENT_GOOD);
 }
 
+/* All of its units are there: then they are in one run. */
+static bool are_side_by_side(uint32_t have, uint32_t mask)
+{
+    return (have & mask) == mask;
+}
+
 /* Datagrams of 16 units in a random order, with overlaps, against a bit for each unit. */
 static void any_order_against_a_model(void **state)
 {
@@ -234,7 +259,7 @@ static void any_order_against_a_model(void **state)
     for (uint32_t round = 0; round < 20000; round++) {
         struct hb_datagram d = {0};
         uint32_t have = 0;
-        bool ended = false;
+        bool ended = false, bad = false;
 
         for (uint32_t step = 0; step < 40; step++) {
             uint32_t start, length, mask;
@@ -249,8 +274,13 @@ static void any_order_against_a_model(void **state)
             last = start + length == 16;
             mask = ((1u << length) - 1) << start;
             verdict = hb_fragment_note(&d, start * 8, (start + length) * 8, last);
-            if ((have & mask) != 0) {
-                assert_int_equal(verdict, HB_FRAGMENT_OVERLAPS);
+            if (bad || (have & mask) != 0) {
+                bool overlaps = !are_side_by_side(have, mask);
+
+                assert_int_equal(verdict, bad        ? HB_FRAGMENT_REFUSED
+                                          : overlaps ? HB_FRAGMENT_OVERLAPS
+                                                     : HB_FRAGMENT_DUPLICATE);
+                bad |= overlaps;
                 continue;
             }
             assert_true(verdict == HB_FRAGMENT_GOOD || verdict == HB_FRAGMENT_COMPLETE);
@@ -326,6 +356,7 @@ int main(void)
         TEST(a_flood_of_lone_fragments),
         TEST(places_run_out),
         TEST(bytes_of_a_datagram),
+        TEST(what_makes_it_bad),
         TEST(a_last_fragment_too_early),
         TEST(too_many_runs),
         TEST(any_order_against_a_model),

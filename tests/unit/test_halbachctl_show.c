@@ -80,7 +80,7 @@ static const char backends_text[] =
     " \"state\": \"down\", \"draining\": false, \"reason\": \"port 80 refused the connection\","
     " \"since_s\": 725, \"share\": 0, \"flows\": 0, \"new_flows\": 4000000000,"
     " \"packets\": 18446744073709551615, \"bytes\": 9223372036854775808,"
-    " \"returned_packets\": 12345, \"unreachable\": 3," HOP ","
+    " \"returned_packets\": 12345," HOP ","
     "{\"pool\": \"web\", \"name\": \"web3\", \"address\": \"198.51.100.13\", \"weight\": 1,"
     " \"state\": \"draining\", \"draining\": true, \"reason\": \"port 80 accepted the connection\","
     " \"since_s\": 45, \"share\": 0, \"flows\": 12345, \"new_flows\": 1," HOP ","
@@ -240,13 +240,47 @@ static void test_backends(void **state)
     screen = open_screen();
     hb_show_backends(&screen, backends, "web", true, true);
     expect(&screen,
-           "BACKEND  POOL  STATE          FLOWS  NEW FLOWS  PACKETS   BYTES  ANSWERS  UNREACHABLE\n"
-           "web2     web   down               0      4.0 G   18.4 E  9.2 EB   12.3 k            3\n"
-           "web3     web   draining      12.3 k          1        0     0 B        0            0\n"
-           "web4     web   up, no route       0          0        0     0 B        0            0\n"
+           "BACKEND  POOL  STATE          FLOWS  NEW FLOWS  PACKETS   BYTES  ANSWERS\n"
+           "web2     web   down               0      4.0 G   18.4 E  9.2 EB   12.3 k\n"
+           "web3     web   draining      12.3 k          1        0     0 B        0\n"
+           "web4     web   up, no route       0          0        0     0 B        0\n"
            "\n"
            "web2 (pool web): port 80 refused the connection\n"
            "web4 (pool web): 198.51.100.14 does not answer on eth0\n");
+    json_decref(backends);
+}
+
+/* What ICMP errors have told: a smaller path always, numbers with the traffic. */
+static void test_paths_of_backends(void **state)
+{
+    static const char text[] =
+        "{\"backends\": [{\"pool\": \"web\", \"name\": \"web1\", \"state\": \"up\","
+        " \"path\": {\"mtu\": 1400, \"left_s\": 540, \"unreachable\": 0, \"time_exceeded\": 0,"
+        "  \"too_big\": 2}, " HOP ","
+        "{\"pool\": \"web\", \"name\": \"web2\", \"state\": \"up\","
+        " \"path\": {\"mtu\": null, \"left_s\": null, \"unreachable\": 3, \"time_exceeded\": 1,"
+        "  \"too_big\": 0}, " HOP "]}";
+    json_t *backends = parse(text);
+    struct hb_screen screen = open_screen();
+
+    (void)state;
+    hb_show_backends(&screen, backends, NULL, false, false);
+    expect(&screen, "BACKEND  POOL  ADDRESS  STATE  SINCE  WEIGHT  SHARE  FLOWS\n"
+                    "web1     web   -        up        0s       0  0.0 %      0\n"
+                    "web2     web   -        up        0s       0  0.0 %      0\n"
+                    "\n"
+                    "web1 (pool web): its path has an MTU of 1400, tried anew in 9m 0s\n");
+    screen = open_screen();
+    hb_show_backends(&screen, backends, NULL, false, true);
+    expect(&screen,
+           "BACKEND  POOL  STATE  FLOWS  NEW FLOWS  PACKETS  BYTES\n"
+           "web1     web   up         0          0        0    0 B\n"
+           "web2     web   up         0          0        0    0 B\n"
+           "\n"
+           "web1 (pool web): its path has an MTU of 1400, tried anew in 9m 0s; ICMP errors on "
+           "the way: 0 unreachable, 0 time exceeded, 2 too big\n"
+           "web2 (pool web): ICMP errors on the way: 3 unreachable, 1 time exceeded, 0 too "
+           "big\n");
     json_decref(backends);
 }
 
@@ -447,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_status_names_only_the_first_of_many),
         cmocka_unit_test(test_an_empty_answer_is_survived),
         cmocka_unit_test(test_backends),
+        cmocka_unit_test(test_paths_of_backends),
         cmocka_unit_test(test_services),
         cmocka_unit_test(test_drops),
         cmocka_unit_test(test_lookup),

@@ -116,7 +116,7 @@ struct hb_backend_counters {
     uint64_t new_flows;
     uint64_t flows;                            /* gauge: entries that name this id */
     uint64_t returned_packets, returned_bytes; /* answers that came back through here (NAT) */
-    uint64_t unreachable; /* ICMP unreachable errors about it, from it or on the way to it */
+    uint64_t unreachable; /* ICMP unreachable errors on the way to it that passed here (NAT) */
     uint64_t reserved;
 };
 _Static_assert(sizeof(struct hb_backend_counters) == 64, "one cache line");

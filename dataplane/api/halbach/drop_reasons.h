@@ -34,7 +34,7 @@
     X(UDP_LITE,          "udp_lite",          "UDP-Lite for a VIP, which is not balanced") \
     X(FRAGMENT_NO_FIRST, "fragment_no_first", "fragment whose first one did not come in time") \
     X(FRAGMENT_FULL,     "fragment_full",     "no room to remember or to hold a fragment") \
-    X(FRAGMENT_OVERLAP,  "fragment_overlap",  "fragment that overlaps another of its datagram, or is too short") \
+    X(FRAGMENT_OVERLAP,  "fragment_overlap",  "fragment that overlaps another of its datagram or contradicts its end") \
     X(ICMP_TYPE,         "icmp_type",         "ICMP message to a VIP that a balancer has no use for") \
     X(ICMP_QUOTE,        "icmp_quote",        "ICMP error whose quoted packet is cut short or can't be read") \
     X(ICMP_NO_FLOW,      "icmp_no_flow",      "ICMP error about a packet that no service sent") \
@@ -54,7 +54,11 @@
     X(OWN_TUNNEL,        "own_tunnel",        "tunnel packet to this balancer that is not its to open") \
     X(NO_MBUF,           "no_mbuf",           "no buffer was free for a copy or an answer") \
     X(NAT_NO_WAY,        "nat_no_way",        "answer of a backend while no route to clients is known") \
-    X(NAT_SESSIONS,      "nat_sessions",      "all sessions of full NAT are in use by established flows")
+    X(NAT_SESSIONS,      "nat_sessions",      "all sessions of full NAT are in use by established flows") \
+    X(FRAGMENT_DUPLICATE,"fragment_duplicate","fragment whose bytes were all there already") \
+    X(FRAGMENT_REFUSED,  "fragment_refused",  "fragment of a datagram of which another one overlapped") \
+    X(FRAGMENT_TINY,     "fragment_tiny",     "first fragment without the whole header behind IP") \
+    X(FRAGMENT_LENGTH,   "fragment_length",   "fragment that is empty, too long, or no multiple of eight bytes")
 /* clang-format on */
 
 #define HB_DROP_ENUM(id, name, text) HB_DROP_##id,
