@@ -271,6 +271,7 @@ static void take_over_drain(const struct hb_health_config *health, struct hb_mod
         since_ms = monotonic_of(known->drain_since_unix * 1000, now);
     hb_backend_state_apply(&backend->state, HB_EVENT_DRAIN, health->rise, health->fall, since_ms,
                            since_ms);
+    backend->ramps = true; /* when it comes back */
     if (known != NULL)
         take_over_drain_details(backend, known);
     else
@@ -284,6 +285,7 @@ static void take_over_share(struct hb_model_backend *backend, const struct hb_st
         return;
     if (known->weight_is_set)
         hb_backend_set_weight(backend, true, known->weight);
+    backend->ramps = backend->ramps || (known->weight_is_set && known->weight == 0);
     if (known->ramp_since_unix_ms == 0 || backend->state.health != HB_BACKEND_UP)
         return;
     backend->was_usable = true;

@@ -212,6 +212,36 @@ static void test_a_slow_start_that_is_about_to_begin(void **state)
     hb_model_free(after);
 }
 
+/* Who was taken out before the restart and comes back after it starts slowly as ever. */
+static void test_back_in_service_after_a_restart(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(4);
+    struct hb_state known;
+
+    (void)state;
+    probe(before, "web", "198.51.100.4", true);
+    hb_backend_set_weight(backend_at(before, "web", "198.51.100.4"), true, 0);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
+    config->pools[0].slow_start_ms = 60000;
+    after = restart(NULL, &known, config);
+    after->now_ms = NOW_MS;
+    resolve_all(after);
+    reconcile(after, &past);
+    hb_backend_state_apply(&backend_at(after, "web", "198.51.100.2")->state, HB_EVENT_UNDRAIN, 2, 2,
+                           NOW_MS, NOW_MS);
+    hb_backend_set_weight(backend_at(after, "web", "198.51.100.4"), false, 0);
+    reconcile(after, &past);
+    assert_int_equal(backend_at(after, "web", "198.51.100.2")->ramp_since_ms, NOW_MS);
+    assert_int_equal(backend_at(after, "web", "198.51.100.4")->ramp_since_ms, NOW_MS);
+    assert_int_equal(backend_at(after, "web", "198.51.100.1")->ramp_since_ms, 0);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
 static void enable_damping(struct hb_config *config)
 {
     config->pools[0].health.damping = (struct hb_damping_config){.enabled = true,
@@ -455,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_the_clock_of_a_drain_goes_on),
         cmocka_unit_test(test_a_slow_start_goes_on),
         cmocka_unit_test(test_a_slow_start_that_is_about_to_begin),
+        cmocka_unit_test(test_back_in_service_after_a_restart),
         cmocka_unit_test(test_damping_outlives_a_restart),
         cmocka_unit_test(test_news_that_the_file_has_not),
         cmocka_unit_test(test_panic_outlives_a_restart),
