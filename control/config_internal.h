@@ -238,6 +238,7 @@ bool hb_config_read_vip(struct hb_config_reader *reader, const struct hb_config_
 bool hb_config_read_sources(struct hb_config_reader *reader, const struct hb_config_key *key,
                             const yaml_node_t *node, const char *path, void *object);
 void hb_config_check_service(struct hb_config_reader *reader, uint32_t index);
+void hb_config_check_lists(struct hb_config_reader *reader);
 void hb_config_check_service_keys(struct hb_config_reader *reader);
 /* config_vips.c: `backends` are sorted by address. */
 void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,

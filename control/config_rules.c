@@ -230,6 +230,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
         hb_config_check_service(reader, i);
         hb_config_check_mss(reader, i);
     }
+    hb_config_check_lists(reader);
     check_addresses(reader, entries);
     hb_config_join_backups(reader, pools, names);
     for (uint32_t i = 0; i < config->pools_count; i++)

@@ -4,11 +4,13 @@
  * ranges, affinity, sources, limits; and what must hold between services.
  */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config_internal.h"
+#include "source_lists.h"
 
 #define PREFIX_MIN4 8 /* bits of a VIP prefix: shorter ones hold addresses that are nobody's */
 #define PREFIX_MIN6 16
@@ -286,6 +288,37 @@ static void check_sources(struct hb_config_reader *reader, uint32_t index)
                            b->length,
                            a->allow != b->allow ? "both allowed and denied" : "listed twice");
     }
+}
+
+/* What the dataplane has room for. Equal lists of several services are kept once. */
+void hb_config_check_lists(struct hb_config_reader *reader)
+{
+    const struct hb_config *config = reader->config;
+    uint32_t count = config->services_count;
+    const struct hb_source_list **lists = calloc((size_t)count + 1, sizeof(*lists));
+    uint32_t *first = calloc((size_t)count + 1, sizeof(*first));
+    uint64_t total = 0;
+
+    if (lists == NULL || first == NULL)
+        goto no_memory;
+    for (uint32_t i = 0; i < count; i++)
+        lists[i] = config->services[i].rules.sources;
+    if (!hb_source_lists_find_first(lists, count, first))
+        goto no_memory;
+    for (uint32_t i = 0; i < count; i++)
+        total += lists[i] != NULL && first[i] == i ? lists[i]->count : 0;
+    if (total > HB_PREFIXES_MAX)
+        hb_config_complain(reader, 0, "services",
+                           "%" PRIu64 " prefixes in all \"allow\" and \"deny\" lists, equal lists "
+                           "counted once, but the limit is %d; join some",
+                           total, HB_PREFIXES_MAX);
+    goto free_both;
+
+no_memory:
+    reader->no_memory = true;
+free_both:
+    free(lists);
+    free(first);
 }
 
 static void check_affinity(struct hb_config_reader *reader, uint32_t index)

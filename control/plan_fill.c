@@ -8,6 +8,7 @@
 
 #include "model_internal.h"
 #include "plan_nat.h"
+#include "source_lists.h"
 #include <xxhash.h>
 
 /* Who is in the table takes part, even where a check speaks against it: a flow that has just been
@@ -53,24 +54,6 @@ static void fill_backend(struct hb_backend_record *record, const struct hb_model
     memcpy(record->name, backend->name, sizeof(record->name));
 }
 
-/* Lists are numbered by the first service, in the order of ids, that has them. */
-static uint32_t plan_list(struct hb_plan *plan, const struct hb_model_service *const *sorted,
-                          uint32_t index)
-{
-    const struct hb_source_list *list = sorted[index]->rules.sources;
-    uint32_t first = 0;
-
-    if (list == NULL)
-        return 0;
-    while (!hb_source_list_same(sorted[first]->rules.sources, list))
-        first++;
-    for (uint32_t i = 0; first == index && i < list->count; i++) {
-        plan->prefixes[plan->prefixes_count] = list->prefix[i];
-        plan->prefixes[plan->prefixes_count++].list = first + 1;
-    }
-    return first + 1;
-}
-
 static void plan_service(struct hb_plan *plan, const struct hb_model_service *service)
 {
     struct hb_service_record *record = &plan->services[plan->services_count++];
@@ -97,6 +80,32 @@ static void plan_service(struct hb_plan *plan, const struct hb_model_service *se
     memcpy(record->name, service->name, sizeof(record->name));
 }
 
+/* The records stand as `sorted` does. Lists are numbered by the first service that has them. */
+static bool plan_lists(struct hb_plan *plan, const struct hb_model_service *const *sorted)
+{
+    uint32_t count = plan->services_count;
+    const struct hb_source_list **lists = calloc((size_t)count + 1, sizeof(*lists));
+    uint32_t *first = calloc((size_t)count + 1, sizeof(*first));
+    bool known = lists != NULL && first != NULL;
+
+    for (uint32_t s = 0; known && s < count; s++)
+        lists[s] = sorted[s]->rules.sources;
+    known = known && hb_source_lists_find_first(lists, count, first);
+    for (uint32_t s = 0; known && s < count; s++) {
+        if (lists[s] == NULL)
+            continue;
+        plan->services[s].prefix_list = first[s] + 1;
+        plan->services[s].flags = lists[s]->denies_others ? HB_SERVICE_DENY_OTHERS : 0;
+        for (uint32_t i = 0; first[s] == s && i < lists[s]->count; i++) {
+            plan->prefixes[plan->prefixes_count] = lists[s]->prefix[i];
+            plan->prefixes[plan->prefixes_count++].list = s + 1;
+        }
+    }
+    free(lists);
+    free(first);
+    return known;
+}
+
 static int compare_service_ids(const void *a, const void *b)
 {
     uint32_t left = (*(const struct hb_model_service *const *)a)->id;
@@ -109,22 +118,18 @@ static int compare_service_ids(const void *a, const void *b)
 static bool plan_services(struct hb_plan *plan, const struct hb_model *model)
 {
     const struct hb_model_service **sorted = calloc(model->services_count + 1, sizeof(*sorted));
+    bool planned;
 
     if (sorted == NULL)
         return false;
     for (uint32_t s = 0; s < model->services_count; s++)
         sorted[s] = &model->services[s];
     qsort(sorted, model->services_count, sizeof(*sorted), compare_service_ids);
-    for (uint32_t s = 0; s < model->services_count; s++) {
-        const struct hb_source_list *list = sorted[s]->rules.sources;
-        struct hb_service_record *record = &plan->services[s];
-
+    for (uint32_t s = 0; s < model->services_count; s++)
         plan_service(plan, sorted[s]);
-        record->prefix_list = plan_list(plan, sorted, s);
-        record->flags = list != NULL && list->denies_others ? HB_SERVICE_DENY_OTHERS : 0;
-    }
+    planned = plan_lists(plan, sorted);
     free(sorted);
-    return true;
+    return planned;
 }
 
 static int compare_backend_ids(const void *a, const void *b)

@@ -20,12 +20,15 @@ void hb_service_rules_clear(struct hb_service_rules *rules)
     memset(rules, 0, sizeof(*rules));
 }
 
-bool hb_source_list_same(const struct hb_source_list *a, const struct hb_source_list *b)
+int hb_source_list_compare(const struct hb_source_list *a, const struct hb_source_list *b)
 {
     if (a == b || a == NULL || b == NULL)
-        return a == b;
-    return a->count == b->count && a->denies_others == b->denies_others &&
-           memcmp(a->prefix, b->prefix, a->count * sizeof(a->prefix[0])) == 0;
+        return (a != NULL) - (b != NULL);
+    if (a->count != b->count)
+        return a->count < b->count ? -1 : 1;
+    if (a->denies_others != b->denies_others)
+        return a->denies_others ? 1 : -1;
+    return memcmp(a->prefix, b->prefix, a->count * sizeof(a->prefix[0]));
 }
 
 bool hb_service_rules_same(const struct hb_service_rules *a, const struct hb_service_rules *b)
@@ -33,7 +36,7 @@ bool hb_service_rules_same(const struct hb_service_rules *a, const struct hb_ser
     return a->affinity == b->affinity && a->affinity_prefix == b->affinity_prefix &&
            a->new_flows == b->new_flows && a->flows == b->flows && a->quic_count == b->quic_count &&
            memcmp(a->quic, b->quic, sizeof(a->quic)) == 0 &&
-           hb_source_list_same(a->sources, b->sources);
+           hb_source_list_compare(a->sources, b->sources) == 0;
 }
 
 const char *hb_ports_print(uint16_t first, uint16_t last, char *text)

@@ -39,7 +39,8 @@ void hb_service_rules_copy(struct hb_service_rules *to, const struct hb_service_
 void hb_service_rules_clear(struct hb_service_rules *rules);
 bool hb_service_rules_same(const struct hb_service_rules *a, const struct hb_service_rules *b);
 
-bool hb_source_list_same(const struct hb_source_list *a, const struct hb_source_list *b);
+/* An order of lists; 0: equal, or none twice. */
+int hb_source_list_compare(const struct hb_source_list *a, const struct hb_source_list *b);
 
 /* "any", "80" or "8000-8999", into HB_PORTS_TEXT bytes; returns `text`. */
 #define HB_PORTS_TEXT 16

@@ -2,6 +2,7 @@
 /* See service_extras.h. */
 #include "service_extras.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 uint8_t hb_service_features(const struct hb_service_record *record)
@@ -59,29 +60,53 @@ static bool denies_others(const struct hb_service_record *record)
     return (record->flags & HB_SERVICE_DENY_OTHERS) != 0;
 }
 
-/* A set is built for the first service that has its list, with the same word about others. */
-static uint32_t first_with_list(const struct hb_service_sections *sections, uint32_t index)
+/* By list, then what is said about others, then as the services stand. */
+static int compare_users(const void *left, const void *right, void *context)
 {
-    const struct hb_service_record *record = &sections->services[index];
+    uint16_t i = *(const uint16_t *)left, j = *(const uint16_t *)right;
+    const struct hb_service_record *services = context, *a = &services[i], *b = &services[j];
 
-    for (uint32_t i = 0; i < index; i++)
-        if (sections->services[i].prefix_list == record->prefix_list &&
-            denies_others(&sections->services[i]) == denies_others(record))
-            return i;
-    return index;
+    if (a->prefix_list != b->prefix_list)
+        return a->prefix_list < b->prefix_list ? -1 : 1;
+    if (denies_others(a) != denies_others(b))
+        return denies_others(a) ? 1 : -1;
+    return (int)i - (int)j;
+}
+
+/* A set is built for the first service that has its list, with the same word about others. Notes
+ * for each service which one that is; itself, where it has no list. */
+static void find_first_users(const struct hb_service_sections *sections, uint16_t first[])
+{
+    const struct hb_service_record *services = sections->services;
+    uint16_t order[HB_SERVICES_MAX];
+
+    for (uint32_t i = 0; i < sections->services_count; i++)
+        order[i] = first[i] = (uint16_t)i;
+    qsort_r(order, sections->services_count, sizeof(order[0]), compare_users,
+            (void *)(uintptr_t)services);
+    for (uint32_t at = 1; at < sections->services_count; at++) {
+        uint16_t before = order[at - 1], i = order[at];
+
+        if (services[i].prefix_list != 0 &&
+            services[i].prefix_list == services[before].prefix_list &&
+            denies_others(&services[i]) == denies_others(&services[before]))
+            first[i] = first[before];
+    }
 }
 
 static struct layout lay_out(const struct hb_service_sections *sections)
 {
+    uint16_t first[HB_SERVICES_MAX];
     struct layout layout = {0};
     size_t edges = 0;
     uint32_t count;
 
+    find_first_users(sections, first);
     for (uint32_t i = 0; i < sections->services_count; i++) {
         const struct hb_service_record *record = &sections->services[i];
 
         layout.features |= hb_service_features(record);
-        if (record->prefix_list == 0 || first_with_list(sections, i) != i)
+        if (record->prefix_list == 0 || first[i] != i)
             continue;
         const struct hb_prefix_record *prefixes = find_list(sections, record->prefix_list, &count);
         edges += hb_prefix_set_bytes(prefixes, count);
@@ -125,10 +150,11 @@ static void fill_limits(struct hb_service_extra *extra, const struct hb_service_
     uint64_t flows = record->flows_max < UINT32_MAX ? record->flows_max : UINT32_MAX;
 
     extra->limits_rate = record->new_flows_rate != 0;
-    extra->rate_depth = record->new_flows_rate * HB_RATE_ONE / workers;
-    extra->rate_step = (extra->rate_depth + 999) / 1000;
-    if (extra->rate_depth < HB_RATE_ONE)
-        extra->rate_depth = HB_RATE_ONE;
+    extra->rate.token = HB_FLOW_TOKEN;
+    extra->rate.depth = record->new_flows_rate * HB_FLOW_TOKEN / workers;
+    extra->rate.step = (extra->rate.depth + 999) / 1000;
+    if (extra->rate.depth < HB_FLOW_TOKEN)
+        extra->rate.depth = HB_FLOW_TOKEN;
     extra->limits_flows = flows != 0;
     extra->flows_share = (uint32_t)(flows / workers);
     extra->flows_rest = (uint32_t)(flows % workers);
@@ -141,16 +167,18 @@ static void fill_limits(struct hb_service_extra *extra, const struct hb_service_
 static void fill_lists(struct hb_service_extra *extras, struct hb_prefix_set *sets, uint8_t *edges,
                        const struct hb_service_sections *sections)
 {
+    uint16_t first[HB_SERVICES_MAX];
+
+    find_first_users(sections, first);
     for (uint32_t i = 0; i < sections->services_count; i++) {
         const struct hb_service_record *record = &sections->services[i];
         const struct hb_prefix_record *prefixes;
-        uint32_t first, count;
+        uint32_t count;
 
         if (record->prefix_list == 0)
             continue;
-        first = first_with_list(sections, i);
-        extras[i].list = &sets[first];
-        if (first != i)
+        extras[i].list = &sets[first[i]];
+        if (first[i] != i)
             continue;
         prefixes = find_list(sections, record->prefix_list, &count);
         hb_prefix_set_build(&sets[i], edges, prefixes, count, !denies_others(record));

@@ -14,9 +14,11 @@
 #include "prefix_set.h"
 #include "quic_lb.h"
 #include "quic_servers.h"
+#include "token_bucket.h"
 
-/* A flow, in the unit in which the credit of a limit is kept. */
-#define HB_RATE_ONE (UINT64_C(1) << 24)
+/* A flow's token, in the unit of the limits on new flows: small enough for the smallest share of a
+ * worker. */
+#define HB_FLOW_TOKEN (UINT64_C(1) << 24)
 
 struct hb_service_extra {
     uint64_t source_mask[2];    /* affinity: as hb_load64 gives addresses */
@@ -27,8 +29,7 @@ struct hb_service_extra {
     uint32_t flows_rest;        /* workers below this one have one more; */
     bool limits_flows;          /* else there is no limit, */
     bool limits_rate;           /* and the same here */
-    uint64_t rate_step;         /* of each worker: credit it gains in a millisecond, */
-    uint64_t rate_depth;        /* and the most it can save up */
+    struct hb_token_rate rate;  /* of new flows, of each worker */
     struct hb_prefix_set *list; /* NULL: all sources are allowed */
 };
 

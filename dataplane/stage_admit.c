@@ -8,10 +8,10 @@
  *
  * Limits. A service may say how many new flows it takes a second and how many it has at a time, so
  * that a flood to one VIP leaves the flow cache, and the servers, to the others. Each worker has
- * its part of both and keeps to it by itself. The first is a bucket of credit that time fills; a
- * flow takes HB_RATE_ONE of it. For the second, the entries of the service are counted: the entry's
- * tag says for which service it counts until it ends, whatever becomes of the configuration. Flows
- * that had an entry before the limit was there are not among them.
+ * its part of both and keeps to it by itself. The first is a token bucket, a token a flow. For the
+ * second, the entries of the service are counted: the entry's tag says for which service it counts
+ * until it ends, whatever becomes of the configuration. Flows that had an entry before the limit
+ * was there are not among them.
  *
  * Above a limit the packet that would begin a flow is dropped. A packet that may belong to a flow
  * which began before (TCP, and not a SYN) is never: it goes on by the lookup table, without an
@@ -23,10 +23,6 @@
 #include "service_extras.h"
 #include "stages.h"
 #include "worker_state.h"
-
-#define ELAPSED_MAX_MS                                                                             \
-    (UINT32_C(1) << 17) /* so that credit fits 64 bits; a flow on one worker of 128                \
-                           at one a second takes as long */
 
 _Static_assert(HB_BURST <= HB_PREFIX_FIND_MAX, "a burst is one search");
 
@@ -77,22 +73,10 @@ static void find_denied(const struct hb_batch *batch, bool denied[])
         denied[ask6.at[i]] = !ask6.allowed[i];
 }
 
-/* Takes the credit of one flow, if there is so much. */
-static bool take_credit(struct hb_worker *worker, uint16_t id, const struct hb_service_extra *extra)
+/* Takes the token of one flow, if there is one. */
+static bool take_token(struct hb_worker *worker, uint16_t id, const struct hb_service_extra *extra)
 {
-    struct hb_rate *rate = &worker->rates[id];
-    uint32_t elapsed_ms = worker->now_ms - rate->filled_ms;
-
-    if (elapsed_ms > ELAPSED_MAX_MS)
-        elapsed_ms = ELAPSED_MAX_MS;
-    rate->credit += elapsed_ms * extra->rate_step;
-    rate->filled_ms = worker->now_ms;
-    if (rate->credit > extra->rate_depth)
-        rate->credit = extra->rate_depth;
-    if (rate->credit < HB_RATE_ONE)
-        return false;
-    rate->credit -= HB_RATE_ONE;
-    return true;
+    return hb_token_take_at(&worker->rates[id], &extra->rate, worker->now_ms);
 }
 
 static void refuse(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason)
@@ -126,7 +110,7 @@ void hb_stage_admit(struct hb_batch *batch)
             hb_drop(batch, packet, HB_DROP_DENIED);
         } else if (is_untracked_syn(batch, packet) &&
                    generation->extra[packet->service].limits_rate &&
-                   !take_credit(batch->worker, id, &generation->extra[packet->service])) {
+                   !take_token(batch->worker, id, &generation->extra[packet->service])) {
             refuse(batch, packet, HB_DROP_LIMIT_NEW_FLOWS);
         }
     }
@@ -146,7 +130,7 @@ static enum hb_drop_reason find_limit(struct hb_batch *batch, const struct hb_pa
         if (worker->services[id].flows >= most)
             return HB_DROP_LIMIT_FLOWS;
     }
-    if (extra->limits_rate && !take_credit(worker, id, extra))
+    if (extra->limits_rate && !take_token(worker, id, extra))
         return HB_DROP_LIMIT_NEW_FLOWS;
     return HB_DROP_COUNT;
 }

@@ -175,36 +175,46 @@ static bool take_plain_ipv6(struct hb_packet *packet, const struct hb_hash_key *
     return true;
 }
 
+/* A guess, from the only field that could tell; what it guesses is checked then. */
+static bool seems_ipv6(const struct rte_mbuf *mbuf)
+{
+    return load16(rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, 12)) ==
+           RTE_BE16(RTE_ETHER_TYPE_IPV6);
+}
+
 /* A packet by itself: by a short cut, or the careful way and the hash of what that found. Returns
  * whether it is plain. */
 static bool take_one(struct hb_batch *batch, struct hb_packet *packet,
                      const struct hb_flow_table *flows, const struct hb_hash_key *key)
 {
     struct hb_flow_query *flow = &packet->flow;
-    bool plain = true, ipv6;
+    bool plain, ipv6 = seems_ipv6(packet->mbuf);
 
-    if (likely(take_plain_ipv4(packet, key))) {
-        hb_flow_prefetch(flows, &flows->shelf[0], flow->hash);
-    } else if (likely(take_plain_ipv6(packet, key))) {
-        hb_flow_prefetch(flows, &flows->shelf[1], flow->hash);
-    } else {
-        plain = false;
+    plain = ipv6 ? take_plain_ipv6(packet, key) : take_plain_ipv4(packet, key);
+    if (unlikely(!plain)) {
         hb_parse_with_care(batch, packet);
         if (packet->mbuf == NULL)
             return false;
         ipv6 = hb_flow_is_ipv6(flow);
         flow->hash = ipv6 ? hb_flow_hash_ipv6(flow, key) : hb_flow_hash_ipv4(flow, key);
-        hb_flow_prefetch(flows, &flows->shelf[ipv6], flow->hash);
     }
+    hb_flow_prefetch(flows, &flows->shelf[ipv6], flow->hash);
     return plain;
 }
 
-/* For one VIP, protocol and port. Of IPv6 addresses only the fold is compared: not alike. */
+/* For one VIP, protocol and port. */
 static bool is_alike(const struct hb_packet *packet, const struct hb_packet *first)
 {
-    return packet->flow.destination == first->flow.destination &&
-           packet->flow.ports >> 16 == first->flow.ports >> 16 &&
-           packet->flow.kind == first->flow.kind && !hb_flow_is_ipv6(&packet->flow);
+    const uint8_t *to = packet->flow.addresses, *first_to = first->flow.addresses;
+
+    if (packet->flow.destination != first->flow.destination ||
+        packet->flow.ports >> 16 != first->flow.ports >> 16 ||
+        packet->flow.kind != first->flow.kind)
+        return false;
+    /* Of IPv6 addresses what was compared is the fold. */
+    return !hb_flow_is_ipv6(&packet->flow) ||
+           ((hb_load64(to + 16) ^ hb_load64(first_to + 16)) |
+            (hb_load64(to + 24) ^ hb_load64(first_to + 24))) == 0;
 }
 
 /* The hashes of IPv4 packets side by side, and what of the flow cache they name, fetched: eight at
@@ -234,6 +244,8 @@ static uint16_t take_eights(struct hb_batch *batch, const struct hb_flow_table *
     for (; next + 8 <= batch->count; next = (uint16_t)(next + 8)) {
         uint64_t plain = take_eight(&batch->packet[next], batch->packet, unlike);
 
+        if (unlikely(plain == 0) && next == 0)
+            return 0; /* IPv6, as a rule: the next eight would be asked for nothing */
         rest |= (plain ^ 0xff) << next;
         if (likely(plain != 0))
             put_hashes(&batch->packet[next], 8, flows, key);
@@ -270,7 +282,11 @@ void hb_stage_parse(struct hb_batch *batch)
     for (; next < batch->count; next++) {
         struct hb_packet *packet = &batch->packet[next];
 
-        unlike |= !take_one(batch, packet, flows, key) || !is_alike(packet, batch->packet);
+        /* The first one's fields are only read when all before this one were plain. */
+        if (!take_one(batch, packet, flows, key) || unlike != 0)
+            unlike = 1;
+        else
+            unlike = !is_alike(packet, batch->packet);
     }
     batch->alike = unlike == 0;
     hb_batch_end(batch);

@@ -36,13 +36,6 @@ struct hb_tx_buffer {
     struct rte_mbuf *mbuf[HB_BURST];
 };
 
-/* New flows that a service may have yet, in HB_RATE_ONE (service_extras.h). */
-struct hb_rate {
-    uint64_t credit;
-    uint32_t filled_ms; /* when credit was given last */
-    uint32_t reserved;
-};
-
 struct hb_worker {
     /* Set by hb_worker_create (main lcore, before launch); only read after that. */
     alignas(64) struct hb_worker_config config;
@@ -80,7 +73,7 @@ struct hb_worker {
     struct hb_tx_buffer punt;
     struct hb_tx_buffer tx[HB_PORTS_MAX]; /* by port id */
     struct hb_batch batch;
-    struct hb_rate rates[HB_SERVICES_MAX]; /* by service id: limits on new flows */
+    struct hb_token_bucket rates[HB_SERVICES_MAX]; /* by service id: limits on new flows */
 };
 _Static_assert(HB_PORTS_MAX <= 32, "tx_pending has a bit for each port");
 _Static_assert(offsetof(struct hb_worker, now_ms) % 64 == 0,

@@ -101,6 +101,10 @@ static bool choose_variant(const char *name)
     if (strcmp(variant->name, "avx2") == 0)
         variant_timed = timed_pipeline_run_avx2;
 #endif
+#ifdef HB_HAVE_AVX512
+    if (strcmp(variant->name, "avx512") == 0)
+        variant_timed = timed_pipeline_run_avx512;
+#endif
     return true;
 }
 

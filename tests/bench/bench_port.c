@@ -17,6 +17,7 @@
  *     warm=S runs=N seconds=S   measures N times for S seconds, after S seconds (2, 5, 1)
  *     swaps=N           generations a second, each with one pool's table changed (0)
  *     gaps=1            times every turn of the worker's loop: how long its queue is left alone
+ *     gaps=2            the same of a loop that does nothing: what the machine itself takes away
  *
  * Prints one line of JSON a run.
  */
@@ -193,7 +194,7 @@ static void note_turn(uint64_t cycles, uint64_t per_us)
     gaps.count[RTE_MIN(index, (uint64_t)FINE - 1)]++;
 }
 
-/* hb_worker_run, with the time of each turn taken. */
+/* hb_worker_run, with the time of each turn taken; of turns that do nothing, if so asked. */
 static int run_timed(void *unused)
 {
     uint64_t per_us = rte_get_tsc_hz() / 1000000, before;
@@ -205,7 +206,8 @@ static int run_timed(void *unused)
     while (!atomic_load_explicit(&worker->stop, memory_order_relaxed)) {
         uint64_t now;
 
-        hb_loop_turn(worker, (uint32_t)(before / (per_us * 1000)));
+        if (settings.gaps == 1)
+            hb_loop_turn(worker, (uint32_t)(before / (per_us * 1000)));
         now = rte_rdtsc();
         if (atomic_load_explicit(&gaps.on, memory_order_relaxed))
             note_turn(now - before, per_us);

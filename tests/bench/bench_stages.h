@@ -14,8 +14,6 @@ enum { STAGES(STAGE_ENUM) STAGES_COUNT };
 #define STAGE_BURSTS 4000
 extern uint32_t stage_cycles[STAGES_COUNT][STAGE_BURSTS];
 hb_pipeline timed_pipeline_run;
-#if defined(HB_HAVE_AVX2) || defined(HB_VARIANT)
-hb_pipeline timed_pipeline_run_avx2;
-#endif
+hb_pipeline timed_pipeline_run_avx2, timed_pipeline_run_avx512;
 
 #endif

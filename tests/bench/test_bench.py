@@ -4,6 +4,7 @@
 import io
 import json
 import os
+import pathlib
 import struct
 import sys
 import tempfile
@@ -163,9 +164,15 @@ class Aims(unittest.TestCase):
 
 class Texts(unittest.TestCase):
     def test_lines_of_the_table_bench(self):
-        found = tables.LINE.match("   10000    655373  one 65535, rest 1      20.300     21.125")
-        self.assertEqual(found.groups(), ("10000", "655373", "one 65535, rest 1", "20.300", "21.125"))
-        self.assertIsNone(tables.LINE.match("backends     slots  weights               best ms  median ms"))
+        found = tables.LINE.match("jump, half empty      10000    655373  one 65535, rest 1      20.300     21.125")
+        self.assertEqual(found.groups(),
+                         ("jump, half empty", "10000", "655373", "one 65535, rest 1", "20.300", "21.125"))
+        self.assertIsNone(tables.LINE.match("algorithm   backends   slots  weights    best ms  median ms"))
+
+    def test_the_table_bench_prints_such_lines(self):
+        """Its format strings, from its source: a change there must be seen here."""
+        source = pathlib.Path(__file__).with_name("bench_tables.c").read_text()
+        self.assertRegex(source, r'printf\("%-\d+s +%\d+u +%\d+u  %-\d+s +%\d+\.3f +%\d+\.3f')
 
     def test_lists_of_cpus(self):
         self.assertEqual(machine.cpu_list("0-2,5"), [0, 1, 2, 5])

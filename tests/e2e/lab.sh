@@ -286,17 +286,19 @@ restore_hugepages() {
     rm -f "$LAB_DIR/nr_hugepages"
 }
 
-# The main lcore (0) sleeps most of the time, the worker (1) polls; on a machine with one CPU both share it.
+# The main lcore sleeps most of the time, the worker polls; on a machine with one CPU both share it. With LAB_TURN labs
+# that run at the same time take turns at the CPU of the worker.
 # --idle-sleep: the machine has few CPUs and all of the lab runs on them. LAB_EAL_PORTS and LAB_PORTS are for another
 # port than eth0: options of EAL and of the dataplane.
 start_dataplane() {
-    local worker_cpu=1
+    local worker_cpu=$(((${LAB_TURN:-0} + 1) % 2)) main_cpu
     [ "$(nproc)" -gt 1 ] || worker_cpu=0
+    main_cpu=$((worker_cpu == 0 && $(nproc) > 1))
     [ -n "${LAB_EAL_MEMORY:-}" ] || choose_memory
     # shellcheck disable=SC2086 # LAB_EAL_MEMORY is several words
     launch dataplane-supervisor "$LAB_SOURCE/supervise.sh" "$LAB_DIR/dataplane.pid" "$LAB_DIR/dataplane.log" \
         ip netns exec "$LAB-lb" "$(program halbach-dataplane)" \
-        --lcores "0@0,1@$worker_cpu" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
+        --lcores "0@$main_cpu,1@$worker_cpu" $LAB_EAL_MEMORY ${LAB_EAL_PORTS:-} --no-telemetry --file-prefix "$LAB" -- \
         ${LAB_PORTS---interface eth0} --socket "$LAB_DIR/dataplane.sock" --flows 65536 --idle-sleep 50 ${LAB_DATAPLANE_OPTIONS:-}
     wait_for 20 "the dataplane listens on its socket" test -S "$LAB_DIR/dataplane.sock"
 }
@@ -347,6 +349,17 @@ traffic_end() {
 # outage NAME SINCE [OPTION]...: failures of a traffic since a time, as JSON; options of `traffic.py outage`.
 outage() { "$LAB_TRAFFIC" outage "$LAB_DIR/$1.requests" --since "$2" "${@:3}"; }
 
+# start_download URL: a download by the client that stops after the header, however fast it is, until take_download lets it
+# go on: its body goes to a pipe that nobody reads before. What arrives is in `downloaded`.
+start_download() {
+    rm -f "$LAB_DIR/head" "$LAB_DIR/pipe"
+    mkfifo "$LAB_DIR/pipe"
+    launch download ip netns exec "$LAB-client" curl -s -o "$LAB_DIR/pipe" -D "$LAB_DIR/head" "$1"
+    wait_for 15 "the download's first header" grep -q '^X-Backend: b' "$LAB_DIR/head"
+}
+download_backend() { tr -d '\r' <"$LAB_DIR/head" | awk '/^X-Backend/ { print $2 }'; }
+take_download() { launch taker cp "$LAB_DIR/pipe" "$LAB_DIR/downloaded"; }
+
 now() { echo "$EPOCHREALTIME"; }
 
 # ---- life of the lab -------------------------------------------------------------------------------
@@ -358,7 +371,8 @@ lab_up() {
     LAB=hb$$-$1
     shift
     LAB_DIR=$LAB_BASE/$LAB
-    mkdir -p "$LAB_DIR/tmp" "$LAB_DIR/www"
+    # Twice: a lab that ends may just remove the folder that all have in common.
+    mkdir -p "$LAB_DIR/tmp" "$LAB_DIR/www" 2>/dev/null || mkdir -p "$LAB_DIR/tmp" "$LAB_DIR/www"
     echo $$ >"$LAB_DIR/owner"
     if ! { new_namespace router && in_ns router true; }; then
         fail "'ip netns exec' does not work here; in a container it needs CAP_SYS_ADMIN and a root that is a mount"

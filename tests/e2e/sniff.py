@@ -5,8 +5,9 @@
   sniff.py IFACE --seconds N [--until KIND...]
 
 Counts what is sent and received there for N seconds, or until every KIND was seen, and prints one line of JSON:
-{"ipip4": 12, "gue0-6": 3, ...}. A kind is the tunnel and the family of its outer header; packets without a tunnel
-are "plain4" and "plain6", with "-dscpN" when they are marked. It fails when a KIND was not seen.
+{"ipip4": 12, "gue0-6": 3, ...}. A kind is the tunnel and the family of its outer header; TCP and UDP packets without a
+tunnel are "plain4" and "plain6", with "-dscpN" when they are marked. The rest is "other": ARP, ICMP, and what hosts say
+of multicast groups, which has a DSCP of its own. It fails when a KIND was not seen.
 """
 import argparse
 import collections
@@ -17,6 +18,7 @@ import sys
 import time
 
 GUE_PORT, VXLAN_PORT = 6080, 4789
+ETH_P_ALL = 3
 
 
 def tunnel_of(protocol, rest):
@@ -47,6 +49,8 @@ def kind_of(frame):
     tunnel = tunnel_of(protocol, rest)
     if tunnel:
         return f"{tunnel}{family}"
+    if protocol not in (socket.IPPROTO_TCP, socket.IPPROTO_UDP):
+        return "other"
     return f"plain{family}" + (f"-dscp{tos >> 2}" if tos >> 2 else "")
 
 
@@ -56,8 +60,9 @@ def main():
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--until", nargs="*", default=[])
     arguments = parser.parse_args()
-    raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-    raw.bind((arguments.interface, 0))
+    # Nothing is received before it is bound: not from other interfaces.
+    raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    raw.bind((arguments.interface, ETH_P_ALL))
     seen = collections.Counter()
     end = time.monotonic() + arguments.seconds
     while time.monotonic() < end and (not arguments.until or set(arguments.until) - set(seen)):

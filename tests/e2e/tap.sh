@@ -73,6 +73,7 @@ finish() {
 
 tap_exit() {
     local status=$?
+    trap '' INT TERM # a second signal would leave half of the lab
     [ $tap_finished -eq 1 ] || echo "Bail out! the test ended early, with status $status"
     lab_down ""
     exit $status

@@ -10,10 +10,8 @@ needed traffic hold hold "$URL4/echo" "$URL6/echo" --count 30 --rate 10
 needed traffic open open "$URL4/echo" "$URL6/echo" --rate 50
 needed traffic udp udp "$UDP4" "$UDP6" --count 30 --rate 10
 
-# 12 MB at 4 MB/s: about three seconds
-launch download ip netns exec "$LAB-client" curl -s -o "$LAB_DIR/downloaded" -D "$LAB_DIR/head" "$URL4/file"
-needed wait_for 5 "the download's first header" grep -q '^X-Backend: b' "$LAB_DIR/head"
-victim=$(tr -d '\r' <"$LAB_DIR/head" | awk '/^X-Backend/ { print $2 }')
+needed start_download "$URL4/file"
+victim=$(download_backend)
 note "the download runs through $victim"
 
 answer=$(ctl drain "$victim" --json)
@@ -25,6 +23,7 @@ check_json "only the backend's own slots move, and a small remainder" "$answer" 
 check "it is shown as draining" backend_is "$victim" draining
 check_json "it has no slots left" "$(api GET backends)" "[.backends[] | select(.name == \"$victim\") | .slots] == [0, 0]"
 check "the download was still running when it was drained" is_running download
+take_download
 
 new_requests_done() { [ "$(outage open "$drained_at" | jq .requests)" -ge 100 ]; }
 needed wait_for 20 "100 new connections after the drain" new_requests_done
@@ -32,7 +31,7 @@ result=$(outage open "$drained_at")
 note "new connections after the drain: $result"
 check_json "no new connection goes to it" "$result" ".backends.$victim == null and .failed == 0"
 
-wait_for 30 "the download ends" has_ended download
+wait_for 30 "the download ends" has_ended taker
 check "the download is complete, byte for byte" cmp "$LAB_DIR/www/file" "$LAB_DIR/downloaded"
 
 check "undrain" ctl undrain "$victim"

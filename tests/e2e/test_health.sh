@@ -194,11 +194,13 @@ mended exec b1
 check "exec: nothing is left of the commands that hung" wait_for 5 "no command is left" none_sleeps
 
 in_ns router ip route add prohibit "$(backend_address 1)/32"
-for kind in http https udp icmp grpc; do
+check "http: no way there is found" wait_for 10 "b1 of http is down" is http b1 down
+# At once: the others take the errors away from it, and after 5 s without any, silence is all there is.
+check "nowhere is still down, with every error limited" is nowhere b1 down
+for kind in https udp icmp grpc; do
     check "$kind: no way there is found" wait_for 10 "b1 of $kind is down" is $kind b1 down
 done
 check "exec: a check that does not go there does not know" is exec b1 up
-check "nowhere is still down, with every error limited" is nowhere b1 down
 in_ns router ip route del prohibit "$(backend_address 1)/32"
 mended http b1
 

@@ -41,12 +41,12 @@ needed nat_nginx 1
 needed wait_for 10 "both are up again" backends_up 2
 
 needed traffic hold hold "$URL4/echo" "$URL6/echo" --count 20 --rate 10
-launch download ip netns exec "$LAB-client" curl -s -o "$LAB_DIR/downloaded" -D "$LAB_DIR/head" "$URL4/file"
-needed wait_for 5 "the download's first header" grep -q '^X-Backend: b' "$LAB_DIR/head"
-victim=$(tr -d '\r' <"$LAB_DIR/head" | awk '/^X-Backend/ { print $2 }')
+needed start_download "$URL4/file"
+victim=$(download_backend)
 check "drain $victim while a download runs through it" ctl drain "$victim"
 check "the download was still running when it was drained" is_running download
-wait_for 30 "the download ends" has_ended download
+take_download
+wait_for 30 "the download ends" has_ended taker
 check "the download is complete, byte for byte" cmp "$LAB_DIR/www/file" "$LAB_DIR/downloaded"
 check "undrain" ctl undrain "$victim"
 

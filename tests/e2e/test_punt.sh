@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A port that DPDK owns, with a TAP beside it: what is not for a VIP reaches the kernel by the TAP and its answers
 # leave, at full function; and a flood toward the host costs the VIPs nothing.
+# Runs alone: its flood keeps both CPUs busy.
 source "$(dirname "$0")/tap.sh"
 source "$(dirname "$0")/wire.sh"
 

@@ -3,6 +3,7 @@
 # BL-84: 1,000 services, 10,000 backends and 100 pools, all checked for real: reloads, a failure, and 1,000 backends that
 # fail and come back at once, again and again. Traffic to a pool beside them does not notice. Changes that come together go
 # out together, nothing is lost and nothing piles up. (How long it all takes: scripts/bench control.)
+# Runs alone: it keeps both CPUs busy.
 source "$(dirname "$0")/tap.sh"
 
 # shellcheck disable=SC2034

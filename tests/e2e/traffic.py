@@ -66,9 +66,12 @@ def stop_event(seconds):
 
 
 async def pause(stop, seconds):
-    """Waits; returns False when it is time to stop."""
+    """Waits; returns False when it is time to stop, also to who is late and has nothing to wait for."""
+    if seconds <= 0:
+        await asyncio.sleep(0)
+        return not stop.is_set()
     try:
-        await asyncio.wait_for(stop.wait(), max(0, seconds))
+        await asyncio.wait_for(stop.wait(), seconds)
         return False
     except asyncio.TimeoutError:
         return True

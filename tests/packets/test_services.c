@@ -554,6 +554,54 @@ static void flows_that_make_way(void **state)
     assert_int_equal(service_flows(rig, 0), 0);
 }
 
+/* Connections from ports `from` on that are established: a SYN and an ACK each. */
+static void establish_many(struct rig *rig, uint16_t destination_port, uint16_t from,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        B(rig, TCP4(.source_port = (uint16_t)(from + i), .destination_port = destination_port));
+        B(rig, TCP4(.source_port = (uint16_t)(from + i), .destination_port = destination_port,
+                    .flags = ACK));
+    }
+}
+
+/* A flood of whole connections to one service, more than the cache holds. With a limit the other
+ * service finds its room: every connection of it has an entry. Without one there is none left for
+ * it. */
+static void a_flood_leaves_the_cache_to_others(void **state)
+{
+    struct rig *rig = *state;
+    uint64_t entries, hits;
+
+    make_pools(rig, 1);
+    add_service(rig, 4, HB_PROTOCOL_TCP, 80, 0);
+    last_service(rig)->flows_max = 100;
+    add_service(rig, 4, HB_PROTOCOL_TCP, 81, 0);
+    publish(rig);
+    entries = counters(rig)->flows_max;
+    establish_many(rig, 80, 1, (uint32_t)entries);
+    establish_many(rig, 81, 1, 300);
+    establish_many(rig, 80, (uint16_t)(1 + entries), (uint32_t)entries);
+    assert_int_equal(service_flows(rig, 0), 100);
+    assert_int_equal(counters(rig)->flow_insert_failures, 0);
+    assert_int_equal(counters(rig)->flow_evictions, 0);
+    hits = counters(rig)->flow_hits;
+    for (uint16_t i = 0; i < 300; i++)
+        assert_int_equal(B(rig, TCP4(.source_port = 1 + i, .destination_port = 81, .flags = ACK)),
+                         1);
+    assert_int_equal(counters(rig)->flow_hits - hits, 300);
+    assert_int_equal(service_counters(rig, 1)->drops, 0);
+
+    rig->service[0].flows_max = 0;
+    publish(rig);
+    hb_worker_flush(rig->worker);
+    turn(rig);
+    establish_many(rig, 80, 1, 2 * (uint32_t)entries);
+    entries = counters(rig)->flow_inserts;
+    establish_many(rig, 81, 1000, 300);
+    assert_true(counters(rig)->flow_inserts - entries < 150);
+}
+
 /* A flow whose backend is down is selected anew, limit or not. */
 static void limits_and_backends_that_go_down(void **state)
 {
@@ -596,6 +644,7 @@ int main(void)
         TEST(new_flows_without_tracking),
         TEST(flows_are_limited),
         TEST(flows_that_make_way),
+        TEST(a_flood_leaves_the_cache_to_others),
         TEST(limits_and_backends_that_go_down),
     };
     int failed = rig_open();

@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "flow_bucket.h"
 #include "rig.h"
 #include "stages.h"
 #include "variant.h"
@@ -120,6 +122,15 @@ static void drop_batch(struct hb_batch *batch)
         hb_drop(batch, &batch->packet[i], HB_DROP_NOT_VIP);
 }
 
+static bool is_for_one(const struct hb_packet *a, const struct hb_packet *b)
+{
+    if (a->flow.kind != b->flow.kind || a->flow.destination != b->flow.destination ||
+        a->flow.ports >> 16 != b->flow.ports >> 16)
+        return false;
+    return !hb_flow_is_ipv6(&a->flow) ||
+           memcmp(a->flow.addresses + 16, b->flow.addresses + 16, 16) == 0;
+}
+
 /* One burst; returns how many of its packets are sound. `alike` must only be said of a burst whose
  * packets are for one service. */
 static uint32_t compare_burst(struct rig *rig, const struct hb_variant *variant,
@@ -140,9 +151,7 @@ static uint32_t compare_burst(struct rig *rig, const struct hb_variant *variant,
 
         compare_readings(&fast.packet[i], packet);
         sound += packet->fault == HB_NO_FAULT;
-        alike &= packet->fault == HB_NO_FAULT && packet->flow.kind == first->flow.kind &&
-                 packet->flow.destination == first->flow.destination &&
-                 packet->flow.ports >> 16 == first->flow.ports >> 16;
+        alike &= packet->fault == HB_NO_FAULT && is_for_one(packet, first);
     }
     assert_true(!fast.alike || (alike && careful.count == count));
     drop_batch(&fast);
@@ -183,17 +192,21 @@ static void a_burst_for_one_service(void **state)
     const struct hb_variant *variant = hb_variants(&variants);
 
     publish_one_backend(rig, 4);
-    for (uint32_t v = 0; v < variants; v++) {
+    for (uint32_t v = 0; v < 2 * variants; v++) {
+        uint8_t family = v % 2 == 0 ? 4 : 6;
+
         for (uint16_t other = 0; other <= HB_BURST; other++) {
             struct frame out;
             uint32_t sent = 0;
 
-            rig->worker->run = variant[v].run;
-            for (uint16_t i = 0; i < HB_BURST; i++)
-                frame[i] = TCP4(.source_port = i);
-            if (other < HB_BURST)
-                frame[other] = TCP4(.destination_port = 81);
-            compare_burst(rig, &variant[v], frame, split, HB_BURST);
+            rig->worker->run = variant[v / 2].run;
+            for (uint16_t i = 0; i < HB_BURST; i++) {
+                struct spec spec = {.family = family, .protocol = 6, .source_port = i};
+
+                spec.destination_port = i == other ? 81 : 0;
+                frame[i] = build(&spec);
+            }
+            compare_burst(rig, &variant[v / 2], frame, split, HB_BURST);
             for (uint16_t i = 0; i < HB_BURST; i++)
                 send_frame(rig, &frame[i]);
             turn(rig);
@@ -202,6 +215,58 @@ static void a_burst_for_one_service(void **state)
             assert_int_equal(sent, other < HB_BURST ? HB_BURST - 1 : HB_BURST);
         }
     }
+}
+
+struct folded {
+    uint32_t fold, number;
+};
+
+static int by_fold(const void *a, const void *b)
+{
+    const struct folded *x = a, *y = b;
+
+    return x->fold < y->fold ? -1 : x->fold > y->fold;
+}
+
+/* To one address of many, which differ all over their lower half. */
+static struct frame to_number(uint32_t number)
+{
+    struct frame frame = TCP6(.flags = ACK);
+    uint64_t spread = number * UINT64_C(0x9e3779b97f4a7c15);
+
+    for (uint32_t i = 0; i < 8; i++)
+        frame = poke8(frame, IP6_DESTINATION + 8 + i, (uint8_t)((spread ^ spread >> 29) >> 8 * i));
+    return frame;
+}
+
+/* The addresses' fold in a flow's key is not secret: two VIPs with one fold are two VIPs. */
+static void one_fold_is_not_one_vip(void **state)
+{
+    enum { TRIED = 400000 };
+    struct folded *folded = calloc(TRIED, sizeof(*folded));
+    struct rig *rig = *state;
+    uint32_t split[2] = {0}, pairs = 0, variants;
+    const struct hb_variant *variant = hb_variants(&variants);
+
+    assert_non_null(folded);
+    for (uint32_t i = 0; i < TRIED; i++) {
+        struct frame frame = to_number(i);
+
+        folded[i] = (struct folded){hb_flow_fold(&frame.bytes[IP6_DESTINATION]), i};
+    }
+    qsort(folded, TRIED, sizeof(*folded), by_fold);
+    publish_one_backend(rig, 6);
+    for (uint32_t i = 1; i < TRIED; i++) {
+        if (folded[i - 1].fold == folded[i].fold) {
+            struct frame frame[2] = {to_number(folded[i - 1].number), to_number(folded[i].number)};
+
+            for (uint32_t v = 0; v < variants; v++)
+                compare_burst(rig, &variant[v], frame, split, 2);
+            pairs++;
+        }
+    }
+    free(folded);
+    assert_in_range(pairs, 1, TRIED);
 }
 
 /* Whole bursts of sound frames through the pipeline: every byte that leaves, in order. Now and then
@@ -309,8 +374,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         TEST(all_ways_to_read_agree),       TEST(a_burst_for_one_service),
-        TEST(every_variant_sends_the_same), TEST(an_old_entry_decides_nothing),
-        TEST(a_burst_of_one_flow),
+        TEST(one_fold_is_not_one_vip),      TEST(every_variant_sends_the_same),
+        TEST(an_old_entry_decides_nothing), TEST(a_burst_of_one_flow),
     };
     int failed = rig_open();
 

@@ -224,7 +224,8 @@ void *blob_build(const struct blob_plan *plan, size_t *size)
     memcpy(blob, &header, sizeof(header));
     memcpy(blob + header.services.offset, plan->service, plan->services * sizeof(plan->service[0]));
     memcpy(blob + header.backends.offset, plan->backend, plan->backends * sizeof(plan->backend[0]));
-    memcpy(blob + header.prefixes.offset, plan->prefix, plan->prefixes * sizeof(plan->prefix[0]));
+    memcpy(blob + header.prefixes.offset, plan->many != NULL ? plan->many : plan->prefix,
+           plan->prefixes * sizeof(plan->prefix[0]));
     memcpy(blob + header.quic.offset, plan->quic, plan->quics * sizeof(plan->quic[0]));
     fill_tables(plan, blob, &end);
     ((struct hb_generation_header *)blob)->total_size = end;

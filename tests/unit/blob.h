@@ -40,6 +40,7 @@ struct blob_plan {
     struct hb_backend_record backend[BLOB_BACKENDS_MAX];
     uint32_t prefixes, quics; /* as they stand here, unsorted */
     struct hb_prefix_record prefix[BLOB_PREFIXES_MAX];
+    const struct hb_prefix_record *many; /* instead of `prefix`; NULL: no more than fit there */
     struct hb_quic_record quic[BLOB_QUIC_MAX];
 };
 

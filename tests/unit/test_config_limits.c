@@ -70,6 +70,55 @@ static void check_limit(unsigned pools, unsigned backends, unsigned services, co
     free(text);
 }
 
+/* Services with so many denied sources, all different; then one with the list of the first again.
+ */
+static char *make_lists(unsigned services, unsigned prefixes)
+{
+    struct text text = {0};
+
+    add(&text, "seed: 0123456789abcdef\npools:\n- name: p0\n  health: {type: none}\n"
+               "  backends:\n  - {name: b, address: 198.51.100.1}\n");
+    add(&text, "services:\n");
+    for (unsigned s = 0; s <= services; s++) {
+        add(&text, "- {name: s%u, vip: 192.0.2.1, protocol: tcp, port: %u, pool: p0, deny: [", s,
+            s + 1);
+        for (unsigned i = 0; i < prefixes; i++)
+            add(&text, "%s10.%u.%u.%u", i > 0 ? "," : "", s % services << 2 | i >> 16, i >> 8 & 255,
+                i & 255);
+        add(&text, "]}\n");
+    }
+    return text.bytes;
+}
+
+static void test_bl85_prefixes(void **state)
+{
+    static const struct {
+        unsigned prefixes;
+        const char *complaint;
+    } rows[] = {
+        {HB_PREFIXES_MAX / 2, NULL},
+        {HB_PREFIXES_MAX / 2 + 1,
+         "t: services: 262146 prefixes in all \"allow\" and \"deny\" lists, equal lists counted "
+         "once, but the limit is 262144; join some"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct complaints complaints = {0};
+        char *text = make_lists(2, rows[i].prefixes);
+        struct hb_config *config = parse(text, &complaints);
+
+        print_complaints(&complaints);
+        assert_int_equal(config != NULL, rows[i].complaint == NULL);
+        assert_int_equal(complaints.errors, rows[i].complaint != NULL);
+        if (rows[i].complaint != NULL)
+            assert_true(has_complaint(&complaints, false, rows[i].complaint));
+        hb_config_free(config);
+        drop_complaints(&complaints);
+        free(text);
+    }
+}
+
 /* BL-85: one more than the limit is refused as a whole, and the limit is named. */
 static void test_bl85_limits(void **state)
 {
@@ -192,9 +241,13 @@ static void test_deep_nesting(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bl85_limits),    cmocka_unit_test(test_bl61_more_backends_than_slots),
-        cmocka_unit_test(test_ring_limits),    cmocka_unit_test(test_complaints_are_bounded),
-        cmocka_unit_test(test_billion_laughs), cmocka_unit_test(test_deep_nesting),
+        cmocka_unit_test(test_bl85_limits),
+        cmocka_unit_test(test_bl85_prefixes),
+        cmocka_unit_test(test_bl61_more_backends_than_slots),
+        cmocka_unit_test(test_ring_limits),
+        cmocka_unit_test(test_complaints_are_bounded),
+        cmocka_unit_test(test_billion_laughs),
+        cmocka_unit_test(test_deep_nesting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

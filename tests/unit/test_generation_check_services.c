@@ -250,12 +250,54 @@ static void quic(void **state)
     refuse(&plan, HB_REJECT_BACKEND, "server id has 16 bytes");
 }
 
+static uint32_t comparisons;
+
+int __real_hb_prefix_compare(const struct hb_prefix_record *a, const struct hb_prefix_record *b);
+int __wrap_hb_prefix_compare(const struct hb_prefix_record *a, const struct hb_prefix_record *b);
+
+int __wrap_hb_prefix_compare(const struct hb_prefix_record *a, const struct hb_prefix_record *b)
+{
+    comparisons++;
+    return __real_hb_prefix_compare(a, b);
+}
+
+/* A list is asked for its order once, however long it is. */
+static void long_lists(void **state)
+{
+    enum { MANY = 100000 };
+    struct hb_prefix_record *prefixes = calloc(MANY, sizeof(*prefixes));
+    struct blob_plan plan = plan_with_one_more();
+
+    (void)state;
+    assert_non_null(prefixes);
+    for (uint32_t i = 0; i < MANY; i++) {
+        prefixes[i] = (struct hb_prefix_record){.list = 1, .family = 4, .length = 32};
+        prefixes[i].address[0] = 10;
+        prefixes[i].address[1] = (uint8_t)(i >> 16);
+        prefixes[i].address[2] = (uint8_t)(i >> 8);
+        prefixes[i].address[3] = (uint8_t)i;
+    }
+    plan.many = prefixes;
+    plan.prefixes = MANY;
+    IT.prefix_list = 1;
+    comparisons = 0;
+    take(&plan);
+    assert_in_range(comparisons, 1, MANY);
+    prefixes[MANY - 1] = prefixes[0];
+    refuse(&plan, HB_REJECT_PREFIX, "prefix 99999: records must be sorted");
+    free(prefixes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prefixes_and_ranges),       cmocka_unit_test(overlaps),
-        cmocka_unit_test(an_overlap_within_a_range), cmocka_unit_test(affinity_and_limits),
-        cmocka_unit_test(lists_of_sources),          cmocka_unit_test(quic),
+        cmocka_unit_test(prefixes_and_ranges),
+        cmocka_unit_test(overlaps),
+        cmocka_unit_test(an_overlap_within_a_range),
+        cmocka_unit_test(affinity_and_limits),
+        cmocka_unit_test(lists_of_sources),
+        cmocka_unit_test(quic),
+        cmocka_unit_test(long_lists),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

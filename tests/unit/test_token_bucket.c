@@ -64,13 +64,46 @@ static void never_more_than_the_rate(void **state)
     assert_in_range(taken, 100 * rate, 100 * rate + rate / 10 + 1);
 }
 
+/* Another unit: three a second shared by two, so one and a half each, and a second's worth at
+ * once. */
+static void parts_of_a_token(void **state)
+{
+    const struct hb_token_rate rate = {.step = 3, .depth = 3000, .token = 2000};
+    struct hb_token_bucket bucket = {0};
+
+    (void)state;
+    assert_true(hb_token_take_at(&bucket, &rate, 0));
+    assert_false(hb_token_take_at(&bucket, &rate, 333));
+    assert_true(hb_token_take_at(&bucket, &rate, 334));
+    for (uint32_t ms = 335, taken = 0; ms <= 334 + 2000; ms++) {
+        taken += hb_token_take_at(&bucket, &rate, ms);
+        if (ms == 334 + 2000)
+            assert_int_equal(taken, 3);
+    }
+}
+
+/* A bucket that was left alone for weeks holds no more than it can, at the fastest rate there is.
+ */
+static void a_long_time_brings_no_more(void **state)
+{
+    const uint64_t token = UINT64_C(1) << 24;
+    const struct hb_token_rate rate = {
+        .step = UINT32_MAX * token / 1000, .depth = 2 * token, .token = token};
+    struct hb_token_bucket bucket = {0};
+
+    (void)state;
+    assert_true(hb_token_take_at(&bucket, &rate, 1));
+    assert_true(hb_token_take_at(&bucket, &rate, 0)); /* the whole way round the clock */
+    assert_true(hb_token_take_at(&bucket, &rate, 0));
+    assert_false(hb_token_take_at(&bucket, &rate, 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_burst_then_the_rate),
-        cmocka_unit_test(one_a_second_and_none),
-        cmocka_unit_test(the_clock_may_wrap),
-        cmocka_unit_test(never_more_than_the_rate),
+        cmocka_unit_test(a_burst_then_the_rate), cmocka_unit_test(one_a_second_and_none),
+        cmocka_unit_test(the_clock_may_wrap),    cmocka_unit_test(never_more_than_the_rate),
+        cmocka_unit_test(parts_of_a_token),      cmocka_unit_test(a_long_time_brings_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
