@@ -179,9 +179,11 @@ static bool read_statuses(struct hb_config_reader *reader, const struct hb_confi
 /* ---- keys ---- */
 
 static const struct hb_config_choice types[] = {
-    {"tcp", HB_HEALTH_TCP},   {"http", HB_HEALTH_HTTP}, {"https", HB_HEALTH_HTTPS},
-    {"udp", HB_HEALTH_UDP},   {"icmp", HB_HEALTH_ICMP}, {"grpc", HB_HEALTH_GRPC},
-    {"exec", HB_HEALTH_EXEC}, {"none", HB_HEALTH_NONE}, {NULL, 0},
+    {"tcp", HB_HEALTH_TCP},     {"http", HB_HEALTH_HTTP},
+    {"https", HB_HEALTH_HTTPS}, {"udp", HB_HEALTH_UDP},
+    {"icmp", HB_HEALTH_ICMP},   {"grpc", HB_HEALTH_GRPC},
+    {"grpcs", HB_HEALTH_GRPCS}, {"exec", HB_HEALTH_EXEC},
+    {"none", HB_HEALTH_NONE},   {NULL, 0},
 };
 
 static const struct hb_config_choice ways[] = {
@@ -213,7 +215,7 @@ static const struct hb_config_schema damping_schema = {
 
 static const struct hb_config_key health_keys[] = {
     {.name = "type", .type = HB_CONFIG_CHOICE, FIELD(type),
-     .expected = "tcp, http, https, udp, icmp, grpc, exec or none", .choices = types,
+     .expected = "tcp, http, https, udp, icmp, grpc, grpcs, exec or none", .choices = types,
      .preset = HB_HEALTH_TCP},
     {.name = "port", .type = HB_CONFIG_NUMBER, FIELD(port),
      .expected = "a port from 1 to 65535", .min = 1, .max = 65535},
@@ -268,7 +270,7 @@ _Static_assert(sizeof(health_keys) / sizeof(health_keys[0]) <= HB_CONFIG_KEYS_MA
 /* ---- rules ---- */
 
 #define TYPE(name) (1u << HB_HEALTH_##name)
-#define WITH_PORT  (TYPE(TCP) | TYPE(HTTP) | TYPE(HTTPS) | TYPE(UDP) | TYPE(GRPC))
+#define WITH_PORT  (TYPE(TCP) | TYPE(HTTP) | TYPE(HTTPS) | TYPE(UDP) | TYPE(GRPC) | TYPE(GRPCS))
 
 /* Which types look at a key. Those that all types look at are not here. */
 static const struct {
@@ -278,14 +280,14 @@ static const struct {
 } uses[] = {
     {"port", offsetof(struct hb_health_config, port), WITH_PORT | TYPE(EXEC) | TYPE(NONE)},
     {"path", offsetof(struct hb_health_config, path), TYPE(HTTP) | TYPE(HTTPS)},
-    {"host", offsetof(struct hb_health_config, host), TYPE(HTTP) | TYPE(HTTPS)},
+    {"host", offsetof(struct hb_health_config, host), TYPE(HTTP) | TYPE(HTTPS) | TYPE(GRPCS)},
     {"status", offsetof(struct hb_health_config, statuses), TYPE(HTTP) | TYPE(HTTPS)},
     {"body", offsetof(struct hb_health_config, body), TYPE(HTTP) | TYPE(HTTPS)},
-    {"verify", offsetof(struct hb_health_config, verify), TYPE(HTTPS)},
-    {"ca", offsetof(struct hb_health_config, ca), TYPE(HTTPS)},
+    {"verify", offsetof(struct hb_health_config, verify), TYPE(HTTPS) | TYPE(GRPCS)},
+    {"ca", offsetof(struct hb_health_config, ca), TYPE(HTTPS) | TYPE(GRPCS)},
     {"send", offsetof(struct hb_health_config, send), TYPE(UDP)},
     {"expect", offsetof(struct hb_health_config, expect), TYPE(UDP)},
-    {"grpc_service", offsetof(struct hb_health_config, grpc_service), TYPE(GRPC)},
+    {"grpc_service", offsetof(struct hb_health_config, grpc_service), TYPE(GRPC) | TYPE(GRPCS)},
     {"command", offsetof(struct hb_health_config, command), TYPE(EXEC)},
     {"via", offsetof(struct hb_health_config, via), WITH_PORT | TYPE(ICMP)},
 };

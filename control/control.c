@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api_server.h"
+#include "background.h"
 #include "clock.h"
 #include "log.h"
 #include "notify.h"
@@ -71,8 +72,8 @@ static void on_tick(evutil_socket_t fd, short what, void *context)
     if (hb_publication_due(&control->publication, hb_now_ms()) || control->problem[0] != '\0')
         hb_control_publish_touched(control);
     if (control->state_dirty)
-        hb_control_save(control);
-    hb_control_save_history(control);
+        hb_control_save_soon(control);
+    hb_control_save_history_soon(control);
     hb_control_settle(control);
     hb_control_tick_nat(control);
     hb_control_age_paths(control);
@@ -192,6 +193,11 @@ static bool open_parts(struct hb_control *control)
         hb_log(HB_LOG_ERROR, "cannot set up the event loop: not enough memory or descriptors");
         return false;
     }
+    control->background = hb_background_open(control->base);
+    if (control->background == NULL) {
+        hb_log(HB_LOG_ERROR, "cannot start the thread that writes files: %s", strerror(errno));
+        return false;
+    }
     /* Before the state file is touched: a second control must not disturb the first. */
     control->api = hb_api_open(control->base, options->socket, control);
     if (control->api == NULL)
@@ -265,6 +271,8 @@ void hb_control_close(struct hb_control *control)
         hb_control_save(control);
         hb_control_save_history(control);
     }
+    hb_background_close(control->background);
+    control->background = NULL;
     if (control->publisher != NULL)
         hb_publisher_close(
             control->publisher); /* lookups are answered while the API still stands */

@@ -11,7 +11,7 @@
  * exists from the moment when it is known what the dataplane serves, or 300 ms after the start when
  * no dataplane answers: ids must not be given out before (take_over.h).
  *
- * All of it runs on one thread.
+ * All of it runs on one thread; files are written by another one (control_save.c).
  */
 #ifndef HB_CONTROL_CONTROL_H
 #define HB_CONTROL_CONTROL_H
@@ -35,6 +35,7 @@
 #include "state_file.h"
 
 struct hb_api;
+struct hb_background;
 
 struct hb_control_options {
     const char *config;    /* file */
@@ -99,6 +100,7 @@ struct hb_control {
     struct hb_api *api;
     struct hb_events *events;
     struct hb_history *history;
+    struct hb_background *background;
 
     bool client_way[2]; /* known for IPv4, IPv6 */
     bool state_dirty;
@@ -209,19 +211,30 @@ void hb_control_settle(struct hb_control *control);
  * dataplane serves, or NULL. False (logged) when it cannot be. */
 bool hb_control_start_model(struct hb_control *control, const void *blob);
 
-/* Writes the slot files of pools whose history has changed. An error is logged once and holds
- * nothing up: traffic goes before memory. */
-void hb_control_save_slots(struct hb_control *control);
-
-/* Writes the history down when it has changed; an error is logged once. */
-void hb_control_save_history(struct hb_control *control);
-
-/* Writes the state file now; negative errno, logged once for each change of the error. */
-int hb_control_save(struct hb_control *control);
-
 /* Watches next hops and probes whatever the model has. After a configuration. */
 void hb_control_sync(struct hb_control *control);
 void hb_control_backend_left(void *context, struct hb_model_backend *backend);
+
+/* --- control_save.c --- */
+
+/* Writes the state file now; negative errno. Here and below an error is logged once. */
+int hb_control_save(struct hb_control *control);
+/* In the background, as it is now. */
+void hb_control_save_soon(struct hb_control *control);
+
+/* Writes the history down, now or in the background, when it has changed. */
+void hb_control_save_history(struct hb_control *control);
+void hb_control_save_history_soon(struct hb_control *control);
+/* Before the history is written by other means: nothing older is written over it later. */
+void hb_control_hold_history(struct hb_control *control);
+
+/* Writes the slot files of pools whose history has changed, in the background: traffic goes before
+ * memory. */
+void hb_control_save_slots(struct hb_control *control);
+/* The tables that a generation need not carry: the dataplane holds them, and they are in their
+ * files. Until then the generation that the dataplane serves is the memory. `tables->digest` is for
+ * free(). */
+void hb_control_tables_to_leave_out(struct hb_control *control, struct hb_held_tables *tables);
 
 /* --- control_reload.c --- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first configuration, and the state file that remembers what changes after that. Reloads are
- * in control_reload.c.
+ * The first configuration, with what is remembered of the time before. Reloads are in
+ * control_reload.c.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,63 +15,6 @@
 #include "notify.h"
 #include "slot_files.h"
 #include "take_over.h"
-
-int hb_control_save(struct hb_control *control)
-{
-    struct hb_state state;
-    int error = hb_state_of_model(control->model, control->publication.highest, hb_now_ms(),
-                                  hb_now_unix(), &state);
-
-    state.withdrawn = control->maintenance.withdrawn;
-    state.withdrawn_since_unix = control->maintenance.since_unix;
-    if (error == 0)
-        error = hb_state_save(control->options.state, &state);
-    hb_state_clear(&state);
-    control->state_dirty = error != 0;
-    if (error != 0 && error != control->state_error)
-        hb_log(HB_LOG_ERROR,
-               "%s: the state cannot be saved: %s; check the folder's mode and free "
-               "space (tried again every second)",
-               control->options.state, strerror(-error));
-    control->state_error = error;
-    return error;
-}
-
-void hb_control_save_history(struct hb_control *control)
-{
-    int error = control->history->changed ? hb_history_save(control->history) : 0;
-
-    if (error != 0 && error != control->history_error)
-        hb_log(HB_LOG_ERROR,
-               "%s: the history cannot be saved: %s; check the folder's mode and free space (tried "
-               "again every second)",
-               control->history->path, strerror(-error));
-    control->history_error = error;
-}
-
-void hb_control_save_slots(struct hb_control *control)
-{
-    int error = 0;
-    bool any = false;
-
-    for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        struct hb_model_pool *pool = &control->model->pools[p];
-        int result = pool->history.changed ? hb_slot_file_save(control->slots, pool) : 0;
-
-        any = any || pool->history.changed;
-
-        pool->history.changed = pool->history.changed && result != 0;
-        error = result != 0 ? result : error;
-    }
-    if (any && error == 0)
-        error = hb_slot_files_sync(control->slots);
-    if (error != 0 && error != control->slots_error)
-        hb_log(HB_LOG_ERROR,
-               "%s: the owners of slots cannot be saved: %s; check the folder's mode and free "
-               "space (tried again with the next change)",
-               control->slots, strerror(-error));
-    control->slots_error = error;
-}
 
 static void remember_owners(struct hb_model_pool *pool)
 {
@@ -149,7 +92,7 @@ bool hb_control_start_model(struct hb_control *control, const void *blob)
         return false;
     }
     hb_model_release_unused(model);
-    hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix());
+    hb_take_over_backends(model, blob, known, true, hb_now_ms(), hb_now_unix_ms());
     hb_model_set_clock(model, hb_now_ms(), hb_now_unix_ms());
     take_over_slots(control, blob);
     if (known != NULL && known->withdrawn) {

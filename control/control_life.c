@@ -73,6 +73,15 @@ static bool pass_deadlines(struct hb_control *control, uint64_t now_ms)
     return any;
 }
 
+static bool any_ramps(const struct hb_model *model)
+{
+    bool any = false;
+
+    for (uint32_t p = 0; p < model->pools_count; p++)
+        any = any || model->pools[p].ramps;
+    return any;
+}
+
 void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context)
 {
     struct hb_control *control = context;
@@ -81,6 +90,8 @@ void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context)
     (void)what;
     if (pass_deadlines(control, hb_now_ms()))
         hb_control_save(control);
+    if (any_ramps(control->model)) /* if it leads to no other generation it is no cause */
+        hb_events_add_cause(control->events, "a step of a slow start");
     hb_control_publish_touched(control); /* schedules the next */
 }
 

@@ -74,9 +74,11 @@ static int end(struct hb_control *control, struct operation *operation)
                           "backend %s: %s", saved->backend->name, saved->what);
     }
     free(operation->saved);
-    if (error == 0)
-        hb_control_publish_touched(control);
-    return error;
+    if (error != 0)
+        return error;
+    hb_control_publish_touched(control);
+    hb_control_save_history(control); /* who did it outlasts a crash as well */
+    return 0;
 }
 
 /* The event comes when it is remembered. */

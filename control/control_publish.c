@@ -25,14 +25,16 @@
 static void send_if_due(struct hb_control *control)
 {
     struct hb_publication *publication = &control->publication;
+    struct hb_held_tables known;
     void *blob = NULL;
     size_t size = 0;
     int error;
 
     if (control->plan.pools == NULL || !hb_publication_due(publication, hb_now_ms()))
         return;
-    error =
-        hb_generation_encode(&control->plan, publication->wanted, &publication->held, &blob, &size);
+    hb_control_tables_to_leave_out(control, &known);
+    error = hb_generation_encode(&control->plan, publication->wanted, &known, &blob, &size);
+    free(known.digest);
     if (error == 0)
         error = hb_publisher_offer(control->publisher, blob, size);
     free(blob);
@@ -387,7 +389,7 @@ static void meet_dataplane(struct hb_control *control, const void *blob)
                              "old flows hold");
     hb_model_release_unused(model);
     if (blob != NULL)
-        hb_take_over_backends(model, blob, NULL, false, hb_now_ms(), hb_now_unix());
+        hb_take_over_backends(model, blob, NULL, false, hb_now_ms(), hb_now_unix_ms());
 }
 
 static void on_connected(void *context, const struct hb_hello_reply *hello, const void *blob,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api_server.h"
+#include "background.h"
 #include "clock.h"
 #include "control.h"
 #include "history_file.h"
@@ -159,6 +160,8 @@ static void publish(struct hb_control *control, const char *what, const struct h
     hb_control_sync(control);
     hb_control_publish(control);
     hb_control_save(control);
+    hb_control_save_history(control);
+    hb_background_finish(control->background); /* or a file that goes could come back */
     hb_slot_files_prune(control->slots, control->model);
     hb_log(HB_LOG_NOTICE, "%s: %s: services +%u -%u ~%u, backends +%u -%u ~%u",
            control->options.config, what, diff->services_added, diff->services_removed,
@@ -187,6 +190,7 @@ int hb_control_reload(struct hb_control *control, struct hb_model_diff *diff, js
     } else {
         control->reloads++;
         hb_events_add(control->events, HB_NEWS_RELOAD, NULL, NULL, "reload");
+        hb_control_hold_history(control);
         warn_not_kept(&list, hb_history_accept(control->history, text, size, keep_of(config),
                                                hb_now_unix(), &actor, "reload"));
         publish(control, "reloaded", diff);
@@ -228,6 +232,7 @@ static void note_rollback(struct hb_control *control, uint64_t number, struct co
     /* A file that cannot be read is as good as an empty one. */
     if (hb_history_file_read(control->options.config, &file, &size) != 0)
         file = NULL;
+    hb_control_hold_history(control);
     warn_not_kept(list, hb_history_roll_back(control->history, number, file ? file : "",
                                              file ? size : 0, hb_now_unix(), &actor));
     free(file);

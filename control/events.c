@@ -101,7 +101,8 @@ static void add_cause(struct hb_events *events, const char *text)
 
     if (length == 0 || is_told(events->cause, text))
         return;
-    if (used == 0)
+    if (events->cause_actor.by ==
+        HB_ACTOR_NONE) /* whom to ask, whatever else happened just before */
         events->cause_actor = events->actor;
     /* The first is always told, cut if it must be. */
     if (used == 0)

@@ -267,6 +267,10 @@ void hb_model_set_clock(struct hb_model *model, uint64_t now_ms, uint64_t now_un
  * Returns whether it has just passed. */
 bool hb_backend_deadline(struct hb_model_backend *backend, uint64_t flows, uint64_t now_ms);
 
+/* Whether the next reconcile finds that a slow start begins. */
+bool hb_backend_begins_ramp(const struct hb_model_pool *pool,
+                            const struct hb_model_backend *backend);
+
 /* Slots whose previous owner a backend is: established TCP flows without an entry may go there. */
 uint32_t hb_pool_remembered_slots(const struct hb_model_pool *pool, uint32_t id);
 /* Whether the pool has a service whose TCP flows need no entry (tracking: changed). */

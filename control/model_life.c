@@ -45,6 +45,13 @@ void hb_backend_set_weight(struct hb_model_backend *backend, bool set, uint32_t 
 
 /* --- slow start --- */
 
+bool hb_backend_begins_ramp(const struct hb_model_pool *pool,
+                            const struct hb_model_backend *backend)
+{
+    return pool->slow_start_ms != 0 && backend->ramps && !backend->was_usable && !backend->backup &&
+           hb_backend_takes_new_flows(&backend->state, backend->weight);
+}
+
 /* Notes whether a member has come into service, or left it. That it cannot be forwarded to for a
  * while is neither: its server kept its caches. */
 static void follow_service(const struct hb_model *model, const struct hb_model_pool *pool,
@@ -52,12 +59,13 @@ static void follow_service(const struct hb_model *model, const struct hb_model_p
 {
     uint64_t now_ms = model->now_ms;
     bool in_service = hb_backend_takes_new_flows(&backend->state, backend->weight);
+    bool begins = hb_backend_begins_ramp(pool, backend);
 
     if (!in_service) {
         if (backend->was_usable || backend->state.health == HB_BACKEND_FAILED)
             backend->ramps = true;
         backend->ramp_since_ms = 0;
-    } else if (!backend->was_usable && backend->ramps && !backend->backup) {
+    } else if (begins) {
         backend->ramp_since_ms = now_ms;
         backend->ramp_since_unix_ms = model->now_unix_ms;
     }

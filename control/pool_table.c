@@ -94,16 +94,21 @@ bool hb_table_input_same(const struct hb_table_input *a, const struct hb_table_i
 
 uint32_t hb_table_ideal(const uint16_t *from, const uint16_t *to, uint32_t slots)
 {
-    int32_t *surplus = calloc(HB_BACKENDS_MAX + 1, sizeof(*surplus));
-    uint32_t ideal = 0;
+    uint32_t ideal = 0, last = 0;
+    int32_t *surplus;
 
+    for (uint32_t s = 0; s < slots; s++) {
+        last = from[s] > last ? from[s] : last;
+        last = to[s] > last ? to[s] : last;
+    }
+    surplus = calloc(last + 1, sizeof(*surplus));
     if (surplus == NULL)
         return 0;
     for (uint32_t s = 0; s < slots; s++) {
         surplus[from[s]]++;
         surplus[to[s]]--;
     }
-    for (uint32_t id = 0; id <= HB_BACKENDS_MAX; id++)
+    for (uint32_t id = 0; id <= last; id++)
         ideal += surplus[id] > 0 ? (uint32_t)surplus[id] : 0;
     free(surplus);
     return ideal;
@@ -264,11 +269,21 @@ struct hb_pool_change hb_pool_change_of(const uint16_t *from, uint32_t from_slot
     return change;
 }
 
+static uint32_t last_id(const struct hb_model_pool *pool)
+{
+    uint32_t last = 0;
+
+    for (uint32_t b = 0; b < pool->backends_count; b++)
+        last = pool->backends[b]->id > last ? pool->backends[b]->id : last;
+    return last;
+}
+
 /* `final` NULL: as the table is. */
 static void count_slots(struct hb_model_pool *pool, const uint16_t *final)
 {
-    uint32_t *count = calloc(2 * (HB_BACKENDS_MAX + 1), sizeof(*count));
-    uint32_t *to_come = count ? count + HB_BACKENDS_MAX + 1 : NULL;
+    uint32_t ids = last_id(pool) + 1;
+    uint32_t *count = calloc(2 * (size_t)ids, sizeof(*count));
+    uint32_t *to_come = count ? count + ids : NULL;
 
     for (uint32_t s = 0; count != NULL && pool->owner != NULL && s < pool->slots; s++) {
         count[pool->owner[s]]++;

@@ -83,7 +83,7 @@ static void fill_members(const struct hb_model_pool *pool, struct member *member
     }
 }
 
-static void *make_file(const struct hb_model_pool *pool, size_t *size)
+void *hb_slot_file_make(const struct hb_model_pool *pool, size_t *size)
 {
     struct hb_table_columns column = hb_history_columns(&pool->history);
     struct header header = {
@@ -113,33 +113,16 @@ static void *make_file(const struct hb_model_pool *pool, size_t *size)
     return file;
 }
 
-int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool)
+int hb_slot_file_put(const char *folder, const char *pool, const void *file, size_t size)
 {
     char path[PATH_MAX], name[NAME_SIZE];
-    size_t size;
-    void *file;
-    int error;
 
-    if (pool->history.owner == NULL)
-        return 0;
-    file_name(pool->name, name);
+    file_name(pool, name);
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
         return -ENAMETOOLONG;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return -errno;
-    file = make_file(pool, &size);
-    if (file == NULL)
-        return -ENOMEM;
-    error = hb_whole_file_put(path, file, size);
-    free(file);
-    return error;
-}
-
-int hb_slot_files_sync(const char *folder)
-{
-    int error = hb_whole_file_sync_folder(folder);
-
-    return error == -ENOENT ? 0 : error;
+    return hb_whole_file_replace(path, file, size);
 }
 
 /* --- reading --- */

@@ -17,11 +17,11 @@
 
 #include "model.h"
 
-/* Replaces the pool's file. 0 or negative errno. Makes the folder when it is missing. */
-int hb_slot_file_save(const char *folder, const struct hb_model_pool *pool);
-
-/* Makes what was saved outlast a power cut: the names, once for all files. 0 or negative errno. */
-int hb_slot_files_sync(const char *folder);
+/* The contents of the file of a pool that has a history, for free(); NULL without memory. */
+void *hb_slot_file_make(const struct hb_model_pool *pool, size_t *size);
+/* Replaces the pool's file. 0 or negative errno. Makes the folder when it is missing. On any
+ * thread. */
+int hb_slot_file_put(const char *folder, const char *pool, const void *file, size_t size);
 
 /* Reads it into pool->history: ids become those of the pool's backends, of others nobody's. 0;
  * -ENOENT; -EBADMSG: torn, of another pool, version or seed; -ENOMEM or another negative errno.

@@ -82,6 +82,10 @@ static void print_backend(FILE *to, const struct hb_state_backend *backend)
             fprintf(to, ", \"weight\": %u", backend->weight);
         if (backend->ramp_since_unix_ms != 0)
             fprintf(to, ", \"ramp_since_unix_ms\": %" PRIu64, backend->ramp_since_unix_ms);
+        if (backend->penalty > 0)
+            fprintf(to,
+                    ", \"damping\": {\"penalty\": %.4f, \"unix_ms\": %" PRIu64 ", \"held\": %s}",
+                    backend->penalty, backend->penalty_unix_ms, boolean(backend->held));
     }
     fputc('}', to);
 }
@@ -197,6 +201,20 @@ static bool read_drain(const json_t *object, struct hb_state_backend *backend)
     return true;
 }
 
+/* May be missing. */
+static bool read_damping(const json_t *object, struct hb_state_backend *backend)
+{
+    const json_t *damping = json_object_get(object, "damping");
+    const json_t *penalty = json_object_get(damping, "penalty");
+
+    if (damping == NULL)
+        return true;
+    backend->penalty = json_number_value(penalty);
+    backend->held = json_is_true(json_object_get(damping, "held"));
+    return json_is_number(penalty) && backend->penalty >= 0 &&
+           read_number(damping, "unix_ms", INT64_MAX, &backend->penalty_unix_ms);
+}
+
 /* An operator's weight and a slow start: both may be missing. */
 static bool read_share(const json_t *object, struct hb_state_backend *backend)
 {
@@ -232,7 +250,7 @@ static bool read_backend(const json_t *object, struct hb_state_backend *backend)
             !read_drain(object, backend))
             return false;
     }
-    if (!read_share(object, backend))
+    if (!read_share(object, backend) || !read_damping(object, backend))
         return false;
     return read_address(object, "address", &backend->address) &&
            read_health(object, &backend->health) &&

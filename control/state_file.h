@@ -3,7 +3,8 @@
  * state_file.h: what control must not forget when it is restarted.
  *
  * Operator actions (drains, weights, maintenance), ids with their incarnations, the generation's
- * number and the last known health, as one JSON file. It is replaced as a whole: written to a
+ * number, the last known health with what damping holds against it, and slow starts, as one JSON
+ * file. It is replaced as a whole: written to a
  * temporary file beside it, fsync, rename, fsync of the folder; so after a crash at any moment
  * there is the old one or the new one. A file that cannot be understood (torn, foreign, of a newer
  * version) is set aside as FILE.bad, and control starts without it: the dataplane's generation and
@@ -37,6 +38,9 @@ struct hb_state_backend {
     bool weight_is_set;        /* by an operator */
     uint32_t weight;
     uint64_t ramp_since_unix_ms; /* 0: it is in no slow start */
+    double penalty;              /* of damping, in falls; 0: none */
+    uint64_t penalty_unix_ms;    /* as of when */
+    bool held;                   /* down, for the penalty */
 };
 
 struct hb_state_service {

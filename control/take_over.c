@@ -164,51 +164,86 @@ static const struct hb_state_backend *find_known(const struct hb_state *state, c
     return NULL;
 }
 
+/* One backend before the restart: what the dataplane serves and what the state file says, where
+ * they have it. The file is written within a second of what a check finds, so the generation may be
+ * later than the file. */
+struct past {
+    const struct hb_backend_record *record;
+    const struct hb_state_backend *known;
+    bool record_is_later;
+};
+
 /* A record says DOWN also of a backend that was never probed, had no next hop or was disabled, and
  * ACTIVE also of one that is down in a pool in panic; then the state file knows better, and without
  * one nothing is known. */
-static enum hb_backend_health known_health(const struct hb_backend_record *record,
-                                           const struct hb_state_backend *known)
+static enum hb_backend_health past_health(const struct past *past)
 {
+    const struct hb_backend_record *record = past->record;
+    const struct hb_state_backend *known = past->known;
     bool works =
         record != NULL && (record->use == HB_BACKEND_ACTIVE || record->use == HB_BACKEND_DRAINING);
+    bool failed = record != NULL && record->use == HB_BACKEND_DOWN && record->rewrite.size > 0;
 
     if (works && !(known != NULL && known->in_panic))
         return HB_BACKEND_UP;
-    if (known != NULL)
-        return known->health;
-    return record != NULL && record->use == HB_BACKEND_DOWN && record->rewrite.size > 0
-               ? HB_BACKEND_FAILED
-               : HB_BACKEND_UNKNOWN;
+    if (known == NULL)
+        return failed ? HB_BACKEND_FAILED : HB_BACKEND_UNKNOWN;
+    if (failed && past->record_is_later && known->health == HB_BACKEND_UP && !known->disabled)
+        return HB_BACKEND_FAILED;
+    return known->health;
 }
 
+/* Now, on both clocks. */
+struct moment {
+    uint64_t ms, unix_ms;
+};
+
 /* A moment of the calendar on this boot's clock; now when it is not known or lies ahead. */
-static uint64_t monotonic_of(uint64_t since_unix, uint64_t now_ms, uint64_t now_unix)
+static uint64_t monotonic_of(uint64_t since_unix_ms, const struct moment *now)
 {
     uint64_t ago_ms;
 
-    if (since_unix == 0 || since_unix > now_unix)
-        return now_ms;
-    ago_ms = (now_unix - since_unix) * 1000;
-    return ago_ms < now_ms ? now_ms - ago_ms : 0;
+    if (since_unix_ms == 0 || since_unix_ms > now->unix_ms)
+        return now->ms;
+    ago_ms = now->unix_ms - since_unix_ms;
+    return ago_ms < now->ms ? now->ms - ago_ms : 0;
+}
+
+/* With what the file does not know yet: that it fell, or that it came back and has begun its slow
+ * start, which begins anew. */
+static void take_over_late_news(const struct hb_health_config *health,
+                                struct hb_model_backend *backend, const struct past *past,
+                                const struct moment *now)
+{
+    bool up = backend->state.health == HB_BACKEND_UP;
+
+    if (!past->record_is_later || past->known == NULL)
+        return;
+    if (!up && past->known->health == HB_BACKEND_UP)
+        hb_damping_fall(&backend->damping, &health->damping, now->ms);
+    if (up && past->known->health == HB_BACKEND_FAILED && !past->known->in_panic)
+        backend->ramps = true;
 }
 
 static void take_over_health(const struct hb_health_config *health,
-                             struct hb_model_backend *backend,
-                             const struct hb_backend_record *record,
-                             const struct hb_state_backend *known, uint64_t now_ms,
-                             uint64_t now_unix)
+                             struct hb_model_backend *backend, const struct past *past,
+                             const struct moment *now)
 {
-    enum hb_backend_health last = known_health(record, known);
-    uint64_t since_ms = now_ms;
+    const struct hb_state_backend *known = past->known;
+    enum hb_backend_health last = past_health(past);
+    uint64_t since_ms = now->ms;
 
+    if (known != NULL && known->penalty > 0)
+        backend->damping = (struct hb_damping){
+            known->penalty, monotonic_of(known->penalty_unix_ms, now), known->held};
     if (backend->state.health != HB_BACKEND_UNKNOWN || last == HB_BACKEND_UNKNOWN)
         return;
     if (known != NULL && known->health == last)
-        since_ms = monotonic_of(known->health_since_unix, now_ms, now_unix);
+        since_ms = monotonic_of(known->health_since_unix * 1000, now);
     hb_backend_state_apply(&backend->state,
                            last == HB_BACKEND_UP ? HB_EVENT_TAKE_OVER_UP : HB_EVENT_TAKE_OVER_DOWN,
                            health->rise, health->fall, since_ms, since_ms);
+    take_over_late_news(health, backend, past, now);
     snprintf(backend->reason, sizeof(backend->reason), "as before control was restarted");
 }
 
@@ -222,20 +257,21 @@ static void take_over_drain_details(struct hb_model_backend *backend,
 }
 
 static void take_over_drain(const struct hb_health_config *health, struct hb_model_backend *backend,
-                            const struct hb_backend_record *record,
-                            const struct hb_state_backend *known, uint64_t now_ms,
-                            uint64_t now_unix)
+                            const struct past *past, const struct moment *now)
 {
+    const struct hb_backend_record *record = past->record;
+    const struct hb_state_backend *known = past->known;
     bool in_record =
         record != NULL && (record->use == HB_BACKEND_DRAINING || record->use == HB_BACKEND_RESET);
-    uint64_t since_ms = now_ms;
+    uint64_t since_ms = now->ms;
 
     if (known ? !known->draining : !in_record)
         return;
     if (known != NULL)
-        since_ms = monotonic_of(known->drain_since_unix, now_ms, now_unix);
+        since_ms = monotonic_of(known->drain_since_unix * 1000, now);
     hb_backend_state_apply(&backend->state, HB_EVENT_DRAIN, health->rise, health->fall, since_ms,
                            since_ms);
+    backend->ramps = true; /* when it comes back */
     if (known != NULL)
         take_over_drain_details(backend, known);
     else
@@ -249,6 +285,7 @@ static void take_over_share(struct hb_model_backend *backend, const struct hb_st
         return;
     if (known->weight_is_set)
         hb_backend_set_weight(backend, true, known->weight);
+    backend->ramps = backend->ramps || (known->weight_is_set && known->weight == 0);
     if (known->ramp_since_unix_ms == 0 || backend->state.health != HB_BACKEND_UP)
         return;
     backend->was_usable = true;
@@ -256,23 +293,28 @@ static void take_over_share(struct hb_model_backend *backend, const struct hb_st
 }
 
 void hb_take_over_backends(struct hb_model *model, const void *blob, const struct hb_state *state,
-                           bool drains, uint64_t now_ms, uint64_t now_unix)
+                           bool drains, uint64_t now_ms, uint64_t now_unix_ms)
 {
+    const struct hb_generation_header *header = blob;
+    const struct moment now = {now_ms, now_unix_ms};
+    struct past past = {.record_is_later =
+                            header != NULL && state != NULL && header->number > state->generation};
+
     for (uint32_t p = 0; p < model->pools_count; p++) {
         const struct hb_model_pool *pool = &model->pools[p];
 
         for (uint32_t b = 0; b < pool->backends_count; b++) {
             struct hb_model_backend *backend = pool->backends[b];
-            const struct hb_backend_record *record = find_record(blob, pool->name, backend);
-            const struct hb_state_backend *known = find_known(state, pool->name, backend);
 
-            take_over_health(&pool->health, backend, record, known, now_ms, now_unix);
+            past.record = find_record(blob, pool->name, backend);
+            past.known = find_known(state, pool->name, backend);
+            take_over_health(&pool->health, backend, &past, &now);
             if (drains) {
-                take_over_drain(&pool->health, backend, record, known, now_ms, now_unix);
-                take_over_share(backend, known);
+                take_over_drain(&pool->health, backend, &past, &now);
+                take_over_share(backend, past.known);
             }
-            if (record != NULL && record->rewrite.size > 0 && backend->rewrite.size == 0)
-                backend->rewrite = record->rewrite;
+            if (past.record != NULL && past.record->rewrite.size > 0 && backend->rewrite.size == 0)
+                backend->rewrite = past.record->rewrite;
         }
     }
 }
@@ -303,24 +345,45 @@ struct member {
     const struct hb_model_backend *backend;
 };
 
-static void describe_backend(struct member member, uint64_t now_ms, uint64_t now_unix,
+/* A moment of the monotonic clock in the calendar. */
+static uint64_t unix_of(uint64_t at_ms, const struct moment *now)
+{
+    uint64_t ago_ms = now->ms > at_ms ? now->ms - at_ms : 0;
+
+    return now->unix_ms > ago_ms ? now->unix_ms - ago_ms : 0;
+}
+
+/* A slow start that the next generation begins is as good as begun: the file is written first. */
+static void describe_ramp(struct member member, const struct moment *now,
+                          struct hb_state_backend *known)
+{
+    if (member.backend->ramp_since_ms != 0)
+        known->ramp_since_unix_ms = member.backend->ramp_since_unix_ms;
+    else if (hb_backend_begins_ramp(member.pool, member.backend))
+        known->ramp_since_unix_ms = now->unix_ms;
+}
+
+static void describe_backend(struct member member, const struct moment *now,
                              struct hb_state_backend *known)
 {
+    const struct hb_damping *damping = &member.backend->damping;
+
     memcpy(known->pool, member.pool->name, sizeof(known->pool));
     known->address = member.backend->address;
     known->health = member.backend->state.health;
     if (known->health != HB_BACKEND_UNKNOWN)
-        known->health_since_unix =
-            now_unix - (now_ms - member.backend->state.health_since_ms) / 1000;
+        known->health_since_unix = unix_of(member.backend->state.health_since_ms, now) / 1000;
     known->draining = member.backend->state.draining;
-    if (member.backend->ramp_since_ms != 0)
-        known->ramp_since_unix_ms = member.backend->ramp_since_unix_ms;
+    describe_ramp(member, now, known);
+    known->penalty = damping->penalty;
+    known->penalty_unix_ms = unix_of(damping->since_ms, now);
+    known->held = damping->held;
     known->in_panic = member.backend->stands && known->health == HB_BACKEND_FAILED;
     known->weight_is_set = member.backend->weight_is_set;
     known->weight = member.backend->weight;
     if (!known->draining)
         return;
-    known->drain_since_unix = now_unix - (now_ms - member.backend->state.drain_since_ms) / 1000;
+    known->drain_since_unix = unix_of(member.backend->state.drain_since_ms, now) / 1000;
     known->drain = member.backend->drain;
     known->disabled = member.backend->state.disabled;
     known->reset = member.backend->state.reset;
@@ -363,10 +426,10 @@ static uint32_t count_known(const struct hb_id_registry *ids)
 }
 
 int hb_state_of_model(const struct hb_model *model, uint64_t generation, uint64_t now_ms,
-                      uint64_t now_unix, struct hb_state *state)
+                      uint64_t now_unix_ms, struct hb_state *state)
 {
     const struct hb_id_registry *backends = model->backend_ids, *services = model->service_ids;
-
+    const struct moment now = {now_ms, now_unix_ms};
     struct member *members = index_members(model);
     int error = -ENOMEM;
 
@@ -386,7 +449,7 @@ int hb_state_of_model(const struct hb_model *model, uint64_t generation, uint64_
         if (known->incarnation == 0)
             continue;
         if (members[id].backend != NULL)
-            describe_backend(members[id], now_ms, now_unix, known);
+            describe_backend(members[id], &now, known);
         state->backends_count++;
     }
     for (uint32_t id = hb_ids_first(services); id < hb_ids_end(services); id++) {

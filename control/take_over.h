@@ -33,9 +33,10 @@ void hb_take_over_blob_ids(struct hb_model *model, const void *blob);
 
 /* After hb_model_apply(): health that is not known yet, rewrites where there are none, and drains
  * if `drains` (at the start only; later control knows better). `blob` (readable) and `state` may be
- * NULL. Times of drains are turned from `now_unix` to `now_ms`. */
+ * NULL. Where the blob is later than the state, as its number says, it decides who is up and who is
+ * down: a fall that the state does not know counts for damping, and a slow start begins anew. */
 void hb_take_over_backends(struct hb_model *model, const void *blob, const struct hb_state *state,
-                           bool drains, uint64_t now_ms, uint64_t now_unix);
+                           bool drains, uint64_t now_ms, uint64_t now_unix_ms);
 
 /* The histories of slots of pools that have no table yet, from the bodies that the blob carries.
  * After hb_model_apply(). */
@@ -49,6 +50,6 @@ bool hb_take_over_doubt_ids(struct hb_model *model, const void *blob,
 
 /* Fills *state with what the model knows; cleared by hb_state_clear(). -ENOMEM. */
 int hb_state_of_model(const struct hb_model *model, uint64_t generation, uint64_t now_ms,
-                      uint64_t now_unix, struct hb_state *state);
+                      uint64_t now_unix_ms, struct hb_state *state);
 
 #endif

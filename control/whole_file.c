@@ -27,7 +27,7 @@ static int write_all(int fd, const uint8_t *bytes, size_t left)
     return 0;
 }
 
-int hb_whole_file_sync_folder(const char *folder)
+static int sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
 
@@ -39,7 +39,7 @@ int hb_whole_file_sync_folder(const char *folder)
     return error;
 }
 
-int hb_whole_file_put(const char *path, const void *bytes, size_t size)
+static int put(const char *path, const void *bytes, size_t size)
 {
     char temporary[PATH_MAX];
     int fd, error;
@@ -64,12 +64,12 @@ int hb_whole_file_put(const char *path, const void *bytes, size_t size)
 int hb_whole_file_replace(const char *path, const void *bytes, size_t size)
 {
     char copy[PATH_MAX];
-    int error = hb_whole_file_put(path, bytes, size);
+    int error = put(path, bytes, size);
 
     if (error != 0)
         return error;
     snprintf(copy, sizeof(copy), "%s", path);
-    return hb_whole_file_sync_folder(dirname(copy));
+    return sync_folder(dirname(copy));
 }
 
 void hb_whole_file_set_aside(const char *path, const char *why, const char *without)

@@ -12,11 +12,6 @@
  * then `path` is as it was. Logs nothing. */
 int hb_whole_file_replace(const char *path, const void *bytes, size_t size);
 
-/* The same in two steps, for many files of one folder: the new name outlasts a power cut only once
- * the folder is synced. */
-int hb_whole_file_put(const char *path, const void *bytes, size_t size);
-int hb_whole_file_sync_folder(const char *folder);
-
 /* Moves a file that cannot be used to PATH.bad and logs why, and what control does without it. */
 void hb_whole_file_set_aside(const char *path, const char *why, const char *without);
 

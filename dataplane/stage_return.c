@@ -191,17 +191,6 @@ static void count_returned(struct hb_worker *worker, const struct hb_packet *pac
     worker->backends[packet->backend_id].returned_bytes += packet->inner_length;
 }
 
-/* From the backend or from a router on the way to it, about a request. That a packet was too big is
- * no fault of the backend's. */
-static bool is_unreachable(const struct hb_packet *packet)
-{
-    const uint8_t *icmp = rte_pktmbuf_mtod_offset(packet->mbuf, const uint8_t *, packet->l4_offset);
-
-    if (packet->fault != HB_DROP_ICMP_TYPE)
-        return false;
-    return hb_flow_is_ipv6(&packet->flow) ? icmp[0] == 1 : icmp[0] == 3 && icmp[1] != 4;
-}
-
 static void send_all(struct hb_batch *batch, struct outgoing *out, const struct hb_client_hop *hop)
 {
     struct hb_worker *worker = batch->worker;
@@ -226,15 +215,13 @@ void hb_stage_return(struct hb_batch *batch)
     out[0].count = out[1].count = 0;
     for (uint16_t i = 0; i < batch->aside_count; i++) {
         struct hb_packet *packet = &batch->aside[i];
-        bool ipv6, unreachable;
+        bool ipv6;
 
         if (packet->mbuf == NULL || packet->shape != HB_SHAPE_RETURN)
             continue;
         ipv6 = hb_flow_is_ipv6(&packet->flow);
-        unreachable = is_unreachable(packet);
         if (!translate(batch, packet, &hops[ipv6]))
             continue;
-        batch->worker->backends[packet->backend_id].unreachable += unreachable;
         hb_nat_end_frame(packet, hops[ipv6].bytes, hops[ipv6].size);
         out[ipv6].packet[out[ipv6].count] = packet;
         out[ipv6].mbuf[out[ipv6].count++] = packet->mbuf;

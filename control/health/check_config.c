@@ -6,7 +6,7 @@
 static const char *const type_names[HB_HEALTH_TYPES] = {
     [HB_HEALTH_NONE] = "none",   [HB_HEALTH_TCP] = "tcp",   [HB_HEALTH_HTTP] = "http",
     [HB_HEALTH_HTTPS] = "https", [HB_HEALTH_UDP] = "udp",   [HB_HEALTH_ICMP] = "icmp",
-    [HB_HEALTH_GRPC] = "grpc",   [HB_HEALTH_EXEC] = "exec",
+    [HB_HEALTH_GRPC] = "grpc",   [HB_HEALTH_EXEC] = "exec", [HB_HEALTH_GRPCS] = "grpcs",
 };
 
 const char *hb_health_type_name(enum hb_health_type type)
@@ -17,7 +17,7 @@ const char *hb_health_type_name(enum hb_health_type type)
 bool hb_health_type_has_port(enum hb_health_type type)
 {
     return type == HB_HEALTH_TCP || type == HB_HEALTH_HTTP || type == HB_HEALTH_HTTPS ||
-           type == HB_HEALTH_UDP || type == HB_HEALTH_GRPC;
+           type == HB_HEALTH_UDP || type == HB_HEALTH_GRPC || type == HB_HEALTH_GRPCS;
 }
 
 static bool same_bytes(const struct hb_check_bytes *a, const struct hb_check_bytes *b)

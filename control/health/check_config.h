@@ -23,6 +23,7 @@ enum hb_health_type {
     HB_HEALTH_ICMP = 6,  /* an echo request is answered */
     HB_HEALTH_GRPC = 7,  /* grpc.health.v1.Health says SERVING */
     HB_HEALTH_EXEC = 8,  /* a command on this machine ends with status 0 */
+    HB_HEALTH_GRPCS = 9, /* grpc over TLS */
     HB_HEALTH_TYPES,
 };
 
@@ -86,7 +87,7 @@ struct hb_health_config {
     struct hb_check_bytes send;
     struct hb_check_bytes expect; /* the answer begins with them */
 
-    char grpc_service[HB_CHECK_GRPC_SIZE]; /* grpc; "": the server as a whole */
+    char grpc_service[HB_CHECK_GRPC_SIZE]; /* grpc, grpcs; "": the server as a whole */
     char command[HB_CHECK_COMMAND_MAX];    /* exec: an absolute path and arguments */
 
     struct hb_damping_config damping;

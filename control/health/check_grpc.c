@@ -3,10 +3,10 @@
  * check_grpc.c: a target is well when its grpc.health.v1.Health service says SERVING (the gRPC
  * health checking protocol).
  *
- * One unary call over HTTP/2 in the clear. Both messages are small enough to be made and read by
- * hand: a gRPC frame is one byte (0: not compressed), the length in four, then the message; the
- * request's field 1 is the service's name, the answer's field 1 is a number, 1 for SERVING
- * (Protocol Buffers encoding: a tag of field << 3 | wire type).
+ * One unary call over HTTP/2, in the clear or over TLS. Both messages are small enough to be made
+ * and read by hand: a gRPC frame is one byte (0: not compressed), the length in four, then the
+ * message; the request's field 1 is the service's name, the answer's field 1 is a number, 1 for
+ * SERVING (Protocol Buffers encoding: a tag of field << 3 | wire type).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,8 +76,9 @@ static int read_answer(const uint8_t *answer, size_t size)
                : -1;
 }
 
-static enum hb_probe_reason judge(const struct hb_check *check, char *text, size_t size)
+static enum hb_probe_reason judge(void *context, char *text, size_t size)
 {
+    const struct hb_check *check = context;
     static const char *const serving[] = {"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"};
     int answer = read_answer(check->answer, check->answer_size);
     long status = 0;
@@ -97,29 +98,12 @@ static enum hb_probe_reason judge(const struct hb_check *check, char *text, size
                                                                          : HB_PROBE_WRONG;
 }
 
-static void on_done(void *context, CURLcode code)
-{
-    struct hb_check *check = context;
-    const char *detail = NULL;
-    char text[CURL_ERROR_SIZE];
-    enum hb_probe_reason reason = hb_http_request_result(&check->request, code, &detail);
-
-    if (reason == HB_PROBE_OK) {
-        reason = judge(check, text, sizeof(text));
-        detail = text;
-    } else if (detail != NULL) {
-        snprintf(text, sizeof(text), "%s", detail); /* the original goes with the check */
-        detail = text;
-    }
-    check->setup.done(check->setup.context, reason, detail); /* last: it may destroy the check */
-}
-
 static int begin(struct hb_check *check, const char **detail)
 {
     (void)detail;
     check->answer_size = 0;
     check->grpc_status = -1;
-    return hb_http_request_start(&check->request) == 0 ? HB_PROBE_UNDER_WAY : HB_PROBE_LOCAL_ERROR;
+    return hb_http_request_start(&check->request);
 }
 
 /* Returns the size of the framed request. */
@@ -136,23 +120,20 @@ static size_t write_call(struct hb_check *check)
 }
 _Static_assert(HB_CHECK_GRPC_SIZE <= 128, "the length of a name is one byte");
 
+/* Over TLS both sides agree on HTTP/2 first (ALPN); what answers otherwise is no gRPC server. */
 static int prepare(struct hb_check *check)
 {
-    char address[HB_ADDRESS_TEXT], url[128];
-    bool is_ipv6 = check->setup.address->family == HB_FAMILY_IPV6;
+    bool tls = check->setup.config->type == HB_HEALTH_GRPCS;
     CURL *easy;
 
-    hb_address_print(check->setup.address, address);
-    snprintf(url, sizeof(url),
-             is_ipv6 ? "http://[%s]:%u/grpc.health.v1.Health/Check"
-                     : "http://%s:%u/grpc.health.v1.Health/Check",
-             address, check->setup.config->port);
-    if (hb_http_request_begin(&check->request, &check->setup, url, on_done, check) != 0 ||
+    if (hb_http_request_begin(&check->request, &check->setup, "/grpc.health.v1.Health/Check", judge,
+                              check) != 0 ||
         hb_http_request_header(&check->request, "Content-Type: application/grpc") != 0 ||
         hb_http_request_header(&check->request, "TE: trailers") != 0)
         return -1;
     easy = check->request.transfer.easy;
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)write_call(check));
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, (const char *)check->call);
@@ -185,6 +166,14 @@ static struct hb_check *create(const struct hb_check_setup *setup)
 
 const struct hb_checker hb_checker_grpc = {
     .type = HB_HEALTH_GRPC,
+    .needs_http = true,
+    .create = create,
+    .begin = begin,
+    .destroy = destroy,
+};
+
+const struct hb_checker hb_checker_grpcs = {
+    .type = HB_HEALTH_GRPCS,
     .needs_http = true,
     .create = create,
     .begin = begin,

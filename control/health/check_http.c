@@ -14,9 +14,7 @@
 #include "checker.h"
 #include "http_request.h"
 
-#define BODY_MAX    (64 << 10)
-#define URL_SIZE    (HB_CHECK_HOST_SIZE + HB_CHECK_PATH_SIZE + 32)
-#define DETAIL_SIZE 128
+#define BODY_MAX (64 << 10)
 
 struct hb_check {
     struct hb_check_setup setup;
@@ -71,8 +69,7 @@ static void print_statuses(const struct hb_check_statuses *statuses, char *text,
     }
 }
 
-/* What the answer says, now that there is one. */
-static enum hb_probe_reason judge(const struct hb_check *check, char *text)
+static enum hb_probe_reason judge_answer(const struct hb_check *check, char *text, size_t size)
 {
     const struct hb_health_config *config = check->setup.config;
     char wanted[80];
@@ -81,75 +78,46 @@ static enum hb_probe_reason judge(const struct hb_check *check, char *text)
     curl_easy_getinfo(check->request.transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (!hb_check_status_accepted(&config->statuses, status)) {
         print_statuses(&config->statuses, wanted, sizeof(wanted));
-        snprintf(text, DETAIL_SIZE, "answered status %ld, expected %s", status, wanted);
+        snprintf(text, size, "answered status %ld, expected %s", status, wanted);
         return HB_PROBE_WRONG;
     }
     if (config->body.length > 0 && !check->body_matches) {
-        snprintf(text, DETAIL_SIZE, "answered status %ld, but the expected text is not in the %s",
-                 status, check->body_size == BODY_MAX ? "first 64 KB of the body" : "body");
+        snprintf(text, size, "answered status %ld, but the expected text is not in the %s", status,
+                 check->body_size == BODY_MAX ? "first 64 KB of the body" : "body");
         return HB_PROBE_WRONG;
     }
-    snprintf(text, DETAIL_SIZE, "answered status %ld", status);
+    snprintf(text, size, "answered status %ld", status);
     return HB_PROBE_OK;
 }
 
-static void on_done(void *context, CURLcode code)
+static enum hb_probe_reason judge(void *context, char *text, size_t size)
 {
-    struct hb_check *check = context;
-    const char *detail = NULL;
-    char text[DETAIL_SIZE], error[CURL_ERROR_SIZE];
-    enum hb_probe_reason reason = hb_http_request_result(&check->request, code, &detail);
+    enum hb_probe_reason reason = judge_answer(context, text, size);
 
-    if (reason == HB_PROBE_OK) {
-        reason = judge(check, text);
-        detail = text;
-    } else if (detail != NULL) {
-        snprintf(error, sizeof(error), "%s", detail); /* the original goes with the check */
-        detail = error;
-    }
-    clear_body(check);
-    check->setup.done(check->setup.context, reason, detail); /* last: it may destroy the check */
+    clear_body(context);
+    return reason;
 }
 
 static int begin(struct hb_check *check, const char **detail)
 {
     (void)detail;
     clear_body(check);
-    return hb_http_request_start(&check->request) == 0 ? HB_PROBE_UNDER_WAY : HB_PROBE_LOCAL_ERROR;
-}
-
-/* Without a configured name the host is the target's address. */
-static void print_url(const struct hb_check_setup *setup, char *url)
-{
-    const struct hb_health_config *config = setup->config;
-    bool named = config->host[0] != '\0';
-    bool bracket = !named && setup->address->family == HB_FAMILY_IPV6;
-    char address[HB_ADDRESS_TEXT];
-
-    snprintf(url, URL_SIZE, "%s://%s%s%s:%u%s", hb_health_type_name(config->type),
-             bracket ? "[" : "", named ? config->host : hb_address_print(setup->address, address),
-             bracket ? "]" : "", config->port, config->path[0] != '\0' ? config->path : "/");
+    return hb_http_request_start(&check->request);
 }
 
 static int prepare(struct hb_check *check)
 {
     const struct hb_health_config *config = check->setup.config;
-    char url[URL_SIZE], host[HB_CHECK_HOST_SIZE + 8];
-    CURL *easy;
-    int error;
+    const char *path = config->path[0] != '\0' ? config->path : "/";
+    int error = hb_http_request_begin(&check->request, &check->setup, path, judge, check);
+    CURL *easy = check->request.transfer.easy;
+    char host[HB_CHECK_HOST_SIZE + 8];
 
-    print_url(&check->setup, url);
-    error = hb_http_request_begin(&check->request, &check->setup, url, on_done, check);
     if (error != 0)
         return error;
-    easy = check->request.transfer.easy;
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, check);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, config->verify ? 1L : 0L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, config->verify ? 2L : 0L);
-    if (config->ca[0] != '\0')
-        curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca);
     if (config->host[0] == '\0')
         return 0;
     snprintf(host, sizeof(host), "Host: %s", config->host);

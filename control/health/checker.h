@@ -53,6 +53,7 @@ extern const struct hb_checker hb_checker_https;
 extern const struct hb_checker hb_checker_udp;
 extern const struct hb_checker hb_checker_icmp;
 extern const struct hb_checker hb_checker_grpc;
+extern const struct hb_checker hb_checker_grpcs;
 extern const struct hb_checker hb_checker_exec;
 
 #endif

@@ -16,6 +16,8 @@
 /* A time limit that was noticed so much late says that this process was busy, not the target. */
 #define STALL_MS 50
 
+#define URL_SIZE (HB_CHECK_HOST_SIZE + HB_CHECK_PATH_SIZE + 32)
+
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct hb_http_request *request = context;
@@ -55,14 +57,41 @@ static int set_way(struct hb_http_request *request)
     return 0;
 }
 
+/* Without a configured name the host is the target's address. */
+static int set_url(struct hb_http_request *request, const char *path)
+{
+    const struct hb_health_config *config = request->setup->config;
+    bool tls = config->type == HB_HEALTH_HTTPS || config->type == HB_HEALTH_GRPCS;
+    bool named = config->host[0] != '\0';
+    bool bracket = !named && request->setup->address->family == HB_FAMILY_IPV6;
+    char address[HB_ADDRESS_TEXT], url[URL_SIZE];
+
+    hb_address_print(request->setup->address, address);
+    snprintf(url, sizeof(url), "%s://%s%s%s:%u%s", tls ? "https" : "http", bracket ? "[" : "",
+             named ? config->host : address, bracket ? "]" : "", config->port, path);
+    return curl_easy_setopt(request->transfer.easy, CURLOPT_URL, url) == CURLE_OK ? 0 : -ENOMEM;
+}
+
+static void set_tls(CURL *easy, const struct hb_health_config *config)
+{
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, config->verify ? 1L : 0L);
+    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, config->verify ? 2L : 0L);
+    if (config->ca[0] != '\0')
+        curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca);
+}
+
+static void on_done(void *context, CURLcode code);
+
 int hb_http_request_begin(struct hb_http_request *request, const struct hb_check_setup *setup,
-                          const char *url, hb_http_done done, void *context)
+                          const char *path, hb_http_judge judge, void *context)
 {
     CURL *easy = curl_easy_init();
 
     memset(request, 0, sizeof(*request));
     request->setup = setup;
-    request->transfer = (struct hb_http_transfer){easy, done, context};
+    request->judge = judge;
+    request->context = context;
+    request->transfer = (struct hb_http_transfer){easy, on_done, request};
     if (easy == NULL)
         return -ENOMEM;
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)setup->config->timeout_ms);
@@ -77,7 +106,8 @@ int hb_http_request_begin(struct hb_http_request *request, const struct hb_check
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, request);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
-    if (curl_easy_setopt(easy, CURLOPT_URL, url) != CURLE_OK)
+    set_tls(easy, setup->config);
+    if (set_url(request, path) != 0)
         return -ENOMEM;
     return hb_http_request_header(request, "User-Agent: halbach-control/" HB_VERSION);
 }
@@ -103,7 +133,7 @@ int hb_http_request_start(struct hb_http_request *request)
     if (error == 0)
         error = hb_http_start(request->setup->http, &request->transfer);
     request->under_way = error == 0;
-    return error;
+    return error == 0 ? HB_PROBE_UNDER_WAY : HB_PROBE_LOCAL_ERROR;
 }
 
 void hb_http_request_end(struct hb_http_request *request)
@@ -137,10 +167,10 @@ static enum hb_probe_reason time_out(const struct hb_http_request *request, cons
     return HB_PROBE_LOCAL_ERROR;
 }
 
-enum hb_probe_reason hb_http_request_result(struct hb_http_request *request, CURLcode code,
-                                            const char **detail)
+/* HB_PROBE_OK when there is an answer to judge; else the reason, and *detail may say more. */
+static enum hb_probe_reason result_of(const struct hb_http_request *request, CURLcode code,
+                                      const char **detail)
 {
-    request->under_way = false;
     switch (code) {
     case CURLE_OK:
     case CURLE_WRITE_ERROR: /* more of the body than we need */
@@ -158,4 +188,24 @@ enum hb_probe_reason hb_http_request_result(struct hb_http_request *request, CUR
         *detail = request->error[0] != '\0' ? request->error : curl_easy_strerror(code);
         return HB_PROBE_WRONG;
     }
+}
+
+static void on_done(void *context, CURLcode code)
+{
+    struct hb_http_request *request = context;
+    const struct hb_check_setup *setup = request->setup;
+    const char *detail = NULL;
+    char text[CURL_ERROR_SIZE];
+    enum hb_probe_reason reason;
+
+    request->under_way = false;
+    reason = result_of(request, code, &detail);
+    if (reason == HB_PROBE_OK) {
+        reason = request->judge(request->context, text, sizeof(text));
+        detail = text;
+    } else if (detail != NULL) {
+        snprintf(text, sizeof(text), "%s", detail); /* the original goes with the check */
+        detail = text;
+    }
+    setup->done(setup->context, reason, detail); /* last: it may destroy the check */
 }

@@ -13,8 +13,14 @@
 #include "checker.h"
 #include "http_engine.h"
 
+/* An answer came whole, or was cut short by the check itself (CURLE_WRITE_ERROR): whether it is a
+ * good one, and what it says, for people. */
+typedef enum hb_probe_reason (*hb_http_judge)(void *context, char *text, size_t size);
+
 struct hb_http_request {
     const struct hb_check_setup *setup;
+    hb_http_judge judge;
+    void *context;
     struct hb_http_transfer transfer; /* transfer.easy takes further options */
     struct curl_slist *headers;
     struct curl_slist *connect_to;
@@ -24,20 +30,15 @@ struct hb_http_request {
     char error[CURL_ERROR_SIZE];
 };
 
-/* Prepares the handle. `url` has the host's name, not its address. 0 or -ENOMEM; in any case it is
- * ended with hb_http_request_end(). */
+/* Prepares a request for `path` at the configured host, or the target's address, over TLS as the
+ * configuration says. 0 or -ENOMEM; in any case it is ended with hb_http_request_end(). */
 int hb_http_request_begin(struct hb_http_request *request, const struct hb_check_setup *setup,
-                          const char *url, hb_http_done done, void *context);
+                          const char *path, hb_http_judge judge, void *context);
 /* Adds a header line; 0 or -ENOMEM. */
 int hb_http_request_header(struct hb_http_request *request, const char *line);
-/* Starts it; 0 or -ENOMEM. */
+/* Starts it, as a checker's `begin`. The check is told its end by setup->done. */
 int hb_http_request_start(struct hb_http_request *request);
 /* Frees all; a transfer under way is dropped. */
 void hb_http_request_end(struct hb_http_request *request);
-
-/* First in `done`. Returns HB_PROBE_OK when an answer came whole, or was cut short by ourselves
- * (CURLE_WRITE_ERROR); else the reason, and *detail may say more. */
-enum hb_probe_reason hb_http_request_result(struct hb_http_request *request, CURLcode code,
-                                            const char **detail);
 
 #endif

@@ -24,7 +24,7 @@
 /* One row a kind of checker. */
 static const struct hb_checker *const checkers[] = {
     &hb_checker_tcp,  &hb_checker_http, &hb_checker_https, &hb_checker_udp,
-    &hb_checker_icmp, &hb_checker_grpc, &hb_checker_exec,
+    &hb_checker_icmp, &hb_checker_grpc, &hb_checker_grpcs, &hb_checker_exec,
 };
 
 struct hb_health {

@@ -65,6 +65,13 @@ NGINX
     launch "udp-own-b$n" ip netns exec "$LAB-b$n" "$LAB_TRAFFIC" serve --name "b$n" \
         --address "$(backend_address "$n")" --port 9000
     launch "grpc-b$n" ip netns exec "$LAB-b$n" "$LAB_SOURCE/grpc_server.py" 8090 "$LAB_DIR/checks-b$n/grpc"
+    start_grpcs "$n" good
+}
+
+# start_grpcs N CERTIFICATE: gRPC over TLS
+start_grpcs() {
+    launch "grpcs-b$1" ip netns exec "$LAB-b$1" "$LAB_SOURCE/grpc_server.py" 8490 "$LAB_DIR/checks-b$1/grpc" \
+        "$LAB_DIR/$2.crt" "$LAB_DIR/$2.key"
 }
 
 exec_check() {
@@ -94,6 +101,7 @@ pool send-only 5 "type: udp, port: 9000, send: question"
 pool icmp 6 "type: icmp"
 pool grpc 7 "type: grpc, port: 8090, grpc_service: shop.Cart"
 pool exec 8 "type: exec, command: $LAB_DIR/check $LAB_DIR"
+pool grpcs 9 "type: grpcs, port: 8490, host: www.example.org, ca: $LAB_DIR/good.crt"
 # BL-94: (e) an address of the balancer's own link that nobody has; (f) one to which the router knows no way, and says so,
 # once a second. (By default Linux counts such an error twice, and a prober that asks more often than every 2 s hears next
 # to none: BL-94 (d), where silence is all there is.)
@@ -108,7 +116,7 @@ for name in nobody/198.51.100.14 nowhere/198.51.100.200; do
 done
 needed start_balancer 1 2
 
-for kind in http https insecure udp icmp grpc exec; do
+for kind in http https insecure udp icmp grpc grpcs exec; do
     check "$kind: both are up" wait_for 10 "b1 and b2 of $kind are up" eval "is $kind b1 up && is $kind b2 up"
 done
 check "BL-94 (b): who need not answer is assumed, not up" \
@@ -160,10 +168,19 @@ mended icmp b2
 
 echo NOT_SERVING >"$LAB_DIR/checks-b2/grpc"
 found grpc b2 "says NOT_SERVING" "a service that does not serve"
+found grpcs b2 "says NOT_SERVING" "a service that does not serve, over TLS"
 rm "$LAB_DIR/checks-b2/grpc"
 check "grpc: the reason follows" wait_for 5 "a gRPC status is the reason" eval "last_failure grpc b2 | grep -q 'gRPC status 5'"
 echo SERVING >"$LAB_DIR/checks-b2/grpc"
 mended grpc b2
+mended grpcs b2
+stop grpcs-b2
+needed start_grpcs 2 bad
+check "grpcs: a certificate of another is found" wait_for 10 "b2 is down for its certificate" \
+    eval "is grpcs b2 down && last_failure grpcs b2 | grep -q certificate"
+stop grpcs-b2
+needed start_grpcs 2 good
+mended grpcs b2
 
 touch "$LAB_DIR/bad-$(backend_address 1)"
 found exec b1 "there is a file for 198.51.100.18" "a command that fails"

@@ -89,6 +89,14 @@ static void test_causes(void **state)
     hb_events_take_cause(events, cause, &actor);
     assert_string_equal(cause, "");
     assert_int_equal(actor.by, HB_ACTOR_NONE);
+    /* What happened by itself just before does not hide who gave the order. */
+    hb_events_add_cause(events, "backend web1 is down");
+    hb_events_begin(events, &root);
+    hb_events_add(events, HB_NEWS_RELOAD, NULL, NULL, "reload");
+    hb_events_end(events);
+    hb_events_take_cause(events, cause, &actor);
+    assert_string_equal(cause, "backend web1 is down; reload");
+    assert_int_equal(actor.by, HB_ACTOR_UNIX);
     for (unsigned i = 0; i < 1000; i++)
         hb_events_add(events, HB_NEWS_BACKEND, NULL, NULL, "backend number %u is down", i);
     hb_events_take_cause(events, cause, &actor);

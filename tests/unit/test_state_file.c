@@ -57,7 +57,10 @@ static struct hb_state_backend backends[] = {
      .reset = true,
      .weight_is_set = true,
      .weight = 65535,
-     .ramp_since_unix_ms = 1789999999},
+     .ramp_since_unix_ms = 1789999999,
+     .penalty = 2.5,
+     .penalty_unix_ms = 1789999998765,
+     .held = true},
 };
 static struct hb_state_service services[] = {
     {.id = 0,

@@ -7,7 +7,7 @@
 
 #include "take_over.h"
 
-#define NOW_UNIX UINT64_C(1790000000)
+#define NOW_UNIX_MS UINT64_C(1790000000000)
 
 static const struct hb_held_tables nothing_held = {0};
 
@@ -41,7 +41,7 @@ static struct hb_model *restart(const void *blob, const struct hb_state *known,
         hb_take_over_blob_ids(model, blob);
     apply(model, config);
     hb_model_release_unused(model);
-    hb_take_over_backends(model, blob, known, true, NOW_MS, NOW_UNIX);
+    hb_take_over_backends(model, blob, known, true, NOW_MS, NOW_UNIX_MS);
     return model;
 }
 
@@ -56,7 +56,7 @@ static void test_same_content_after_a_restart(void **state)
     (void)state;
     assert_int_equal(hb_generation_encode(&past, 7, &nothing_held, &blob, &size), 0);
     assert_true(hb_blob_readable(blob, size));
-    assert_int_equal(hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known), 0);
+    assert_int_equal(hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known), 0);
     assert_int_equal(known.backends_count, 5);
 
     after = restart(blob, &known, make_web(4));
@@ -101,7 +101,7 @@ static void test_the_state_file_decides_about_drains(void **state)
     hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
     hb_backend_state_apply(&backend_at(before, "web", "198.51.100.2")->state, HB_EVENT_UNDRAIN, 2,
                            2, NOW_MS, NOW_MS);
-    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
     after = restart(blob, &known, make_web(4));
     assert_false(backend_at(after, "web", "198.51.100.2")->state.draining);
     assert_int_equal(backend_at(after, "web", "198.51.100.2")->state.health, HB_BACKEND_UP);
@@ -121,13 +121,13 @@ static void test_the_clock_of_a_drain_goes_on(void **state)
     struct hb_state known;
 
     (void)state;
-    backend->drain = (struct hb_drain){.deadline_unix_ms = NOW_UNIX * 1000 + 30123,
+    backend->drain = (struct hb_drain){.deadline_unix_ms = NOW_UNIX_MS + 30123,
                                        .at_deadline = HB_AT_DEADLINE_RESET,
                                        .flows_at_start = 9};
     hb_backend_set_weight(backend, true, 12);
-    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
     after = restart(NULL, &known, make_web(4));
-    hb_model_set_clock(after, 5000, NOW_UNIX * 1000 + 20000);
+    hb_model_set_clock(after, 5000, NOW_UNIX_MS + 20000);
     backend = backend_at(after, "web", "198.51.100.2");
     assert_int_equal(backend->weight, 12);
     assert_int_equal(backend->drain.deadline_ms, 15123);
@@ -139,7 +139,7 @@ static void test_the_clock_of_a_drain_goes_on(void **state)
     hb_state_clear(&known);
 
     /* And once more, after the deadline. */
-    hb_state_of_model(after, 8, NOW_MS, NOW_UNIX, &known);
+    hb_state_of_model(after, 8, NOW_MS, NOW_UNIX_MS, &known);
     hb_model_free(after);
     after = restart(NULL, &known, make_web(4));
     backend = backend_at(after, "web", "198.51.100.2");
@@ -165,12 +165,12 @@ static void test_a_slow_start_goes_on(void **state)
     before->pools[0].slow_start_ms = 60000;
     probe(before, "web", "198.51.100.4", true);
     backend_at(before, "web", "198.51.100.1")->ramp_since_ms = NOW_MS - 20000;
-    backend_at(before, "web", "198.51.100.1")->ramp_since_unix_ms = NOW_UNIX * 1000 - 20000;
-    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    backend_at(before, "web", "198.51.100.1")->ramp_since_unix_ms = NOW_UNIX_MS - 20000;
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
     config->pools[0].slow_start_ms = 60000;
     after = restart(NULL, &known, config);
     resolve_all(after);
-    hb_model_set_clock(after, NOW_MS, NOW_UNIX * 1000);
+    hb_model_set_clock(after, NOW_MS, NOW_UNIX_MS);
     after->now_ms = NOW_MS;
     reconcile(after, &past);
     assert_int_equal(backend_at(after, "web", "198.51.100.1")->ramp_since_ms, NOW_MS - 20000);
@@ -180,6 +180,152 @@ static void test_a_slow_start_goes_on(void **state)
     hb_plan_clear(&past);
     hb_model_free(before);
     hb_model_free(after);
+}
+
+/* The file is written before the generation that begins a slow start: what it says then must do. */
+static void test_a_slow_start_that_is_about_to_begin(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(4);
+    struct hb_state known;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        reconcile(before, &past);
+        hb_backend_state_apply(&backend_at(before, "web", "198.51.100.2")->state,
+                               i == 1 ? HB_EVENT_DRAIN : HB_EVENT_UNDRAIN, 2, 2, NOW_MS, NOW_MS);
+    }
+    before->pools[0].slow_start_ms = 60000;
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
+    config->pools[0].slow_start_ms = 60000;
+    after = restart(NULL, &known, config);
+    resolve_all(after);
+    hb_model_set_clock(after, NOW_MS + 100, NOW_UNIX_MS + 100);
+    after->now_ms = NOW_MS + 100;
+    reconcile(after, &past);
+    assert_int_equal(backend_at(after, "web", "198.51.100.2")->ramp_since_ms, NOW_MS);
+    assert_int_equal(backend_at(after, "web", "198.51.100.1")->ramp_since_ms, 0);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+/* Who was taken out before the restart and comes back after it starts slowly as ever. */
+static void test_back_in_service_after_a_restart(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(4);
+    struct hb_state known;
+
+    (void)state;
+    probe(before, "web", "198.51.100.4", true);
+    hb_backend_set_weight(backend_at(before, "web", "198.51.100.4"), true, 0);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
+    config->pools[0].slow_start_ms = 60000;
+    after = restart(NULL, &known, config);
+    after->now_ms = NOW_MS;
+    resolve_all(after);
+    reconcile(after, &past);
+    hb_backend_state_apply(&backend_at(after, "web", "198.51.100.2")->state, HB_EVENT_UNDRAIN, 2, 2,
+                           NOW_MS, NOW_MS);
+    hb_backend_set_weight(backend_at(after, "web", "198.51.100.4"), false, 0);
+    reconcile(after, &past);
+    assert_int_equal(backend_at(after, "web", "198.51.100.2")->ramp_since_ms, NOW_MS);
+    assert_int_equal(backend_at(after, "web", "198.51.100.4")->ramp_since_ms, NOW_MS);
+    assert_int_equal(backend_at(after, "web", "198.51.100.1")->ramp_since_ms, 0);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+static void enable_damping(struct hb_config *config)
+{
+    config->pools[0].health.damping = (struct hb_damping_config){.enabled = true,
+                                                                 .suppress = 3 * 1024,
+                                                                 .reuse = 1024,
+                                                                 .half_life_ms = 60000,
+                                                                 .max_hold_ms = 300000};
+}
+
+static double penalty_of(struct hb_model *model, const char *address)
+{
+    return hb_damping_penalty(&backend_at(model, "web", address)->damping,
+                              &model->pools[0].health.damping, NOW_MS);
+}
+
+/* One half-life ago it was 4. */
+static void test_damping_outlives_a_restart(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config = make_web(4);
+    struct hb_model_backend *backend;
+    struct hb_state known;
+
+    (void)state;
+    backend_at(before, "web", "198.51.100.3")->damping =
+        (struct hb_damping){4.0, NOW_MS - 60000, true};
+    hb_state_of_model(before, 7, NOW_MS - 1000, NOW_UNIX_MS - 1000, &known);
+    enable_damping(config);
+    after = restart(NULL, &known, config);
+    backend = backend_at(after, "web", "198.51.100.3");
+    assert_true(penalty_of(after, "198.51.100.3") > 1.999);
+    assert_true(penalty_of(after, "198.51.100.3") < 2.001);
+    assert_true(hb_damping_holds(&backend->damping, &after->pools[0].health.damping, NOW_MS));
+    assert_true(penalty_of(after, "198.51.100.1") <= 0);
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
+    hb_model_free(after);
+}
+
+/* Checks found something within the second before the end, so that only the generation has it. */
+static void test_news_that_the_file_has_not(void **state)
+{
+    struct hb_plan past = {0};
+    struct hb_model *before = make_past(&past), *after;
+    struct hb_config *config;
+    struct hb_state known;
+    void *blob;
+    size_t size;
+
+    (void)state;
+    hb_state_of_model(before, 6, NOW_MS, NOW_UNIX_MS, &known);
+    for (int times = 0; times < 2; times++) {
+        probe(before, "web", "198.51.100.1", false);
+        probe(before, "web", "198.51.100.3", true);
+    }
+    probe(before, "web", "198.51.100.4", true);
+    reconcile(before, &past);
+    for (uint64_t number = 6; number <= 7; number++) {
+        bool later = number > 6;
+
+        hb_generation_encode(&past, number, &nothing_held, &blob, &size);
+        config = make_web(4);
+        config->pools[0].slow_start_ms = 60000;
+        enable_damping(config);
+        after = restart(blob, &known, config);
+        after->now_ms = NOW_MS;
+        assert_int_equal(backend_at(after, "web", "198.51.100.1")->state.health,
+                         later ? HB_BACKEND_FAILED : HB_BACKEND_UP);
+        assert_true((penalty_of(after, "198.51.100.1") > 0.999) == later);
+        assert_int_equal(backend_at(after, "web", "198.51.100.3")->state.health, HB_BACKEND_UP);
+        resolve_all(after);
+        reconcile(after, &past);
+        assert_int_equal(backend_at(after, "web", "198.51.100.3")->ramp_since_ms,
+                         later ? NOW_MS : 0);
+        assert_int_equal(backend_at(after, "web", "198.51.100.4")->ramp_since_ms, 0);
+        hb_model_free(after);
+        free(blob);
+        reconcile(before, &past);
+    }
+    hb_state_clear(&known);
+    hb_plan_clear(&past);
+    hb_model_free(before);
 }
 
 /* A pool in panic has members that are down and serve: a restart takes them neither for working
@@ -208,7 +354,7 @@ static void test_panic_outlives_a_restart(void **state)
     assert_int_equal(before->pools[0].mode, HB_POOL_MODE_PANIC);
     memcpy(content, past.content, sizeof(content));
     hb_generation_encode(&past, 7, &nothing_held, &blob, &size);
-    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX, &known);
+    hb_state_of_model(before, 7, NOW_MS, NOW_UNIX_MS, &known);
     config->pools[0].failure.below = HB_BELOW_ALL;
     after = restart(blob, &known, config);
     hb_take_over_tables(after, blob);
@@ -338,6 +484,10 @@ int main(void)
         cmocka_unit_test(test_short_blobs),
         cmocka_unit_test(test_the_clock_of_a_drain_goes_on),
         cmocka_unit_test(test_a_slow_start_goes_on),
+        cmocka_unit_test(test_a_slow_start_that_is_about_to_begin),
+        cmocka_unit_test(test_back_in_service_after_a_restart),
+        cmocka_unit_test(test_damping_outlives_a_restart),
+        cmocka_unit_test(test_news_that_the_file_has_not),
         cmocka_unit_test(test_panic_outlives_a_restart),
     };
 

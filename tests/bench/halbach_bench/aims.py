@@ -20,7 +20,9 @@ AIMS = [
     ("tables", "worker's loop, 100 swaps/s", "longest turn", "at most", 50),
     ("cache", "own, 1,000,000 flows, 90 % full", "table memory a flow", "at most", 32),
     ("fleet", "10,000 backends", "reload, one backend", "at most", 1000),
-    ("fleet", "10,000 backends", "verdict to served", "at most", 20),
+    ("fleet", "10,000 backends", "verdict to served", "at most", 10),
+    ("fleet", "10,000 backends", "verdict to served, 90 %", "at most", 15),
+    ("fleet", "10,000 backends", "CPU of a verdict", "at most", 4),
     ("fleet", "10,000 backends", "resident memory", "at most", 300),
 ]
 
