@@ -273,9 +273,9 @@ static void test_paths_of_backends(void **state)
     screen = open_screen();
     hb_show_backends(&screen, backends, NULL, false, true);
     expect(&screen,
-           "BACKEND  POOL  STATE  FLOWS  NEW FLOWS  PACKETS  BYTES\n"
-           "web1     web   up         0          0        0    0 B\n"
-           "web2     web   up         0          0        0    0 B\n"
+           "BACKEND  POOL  STATE  FLOWS  NEW FLOWS  PACKETS  BYTES  ANSWERS\n"
+           "web1     web   up         0          0        0    0 B        0\n"
+           "web2     web   up         0          0        0    0 B        0\n"
            "\n"
            "web1 (pool web): its path has an MTU of 1400, tried anew in 9m 0s; ICMP errors on "
            "the way: 0 unreachable, 0 time exceeded, 2 too big\n"
