@@ -239,14 +239,13 @@ static void test_backends(void **state)
 
     screen = open_screen();
     hb_show_backends(&screen, backends, "web", true, true);
-    expect(&screen,
-           "BACKEND  POOL  STATE          FLOWS  NEW FLOWS  PACKETS   BYTES  ANSWERS\n"
-           "web2     web   down               0      4.0 G   18.4 E  9.2 EB   12.3 k\n"
-           "web3     web   draining      12.3 k          1        0     0 B        0\n"
-           "web4     web   up, no route       0          0        0     0 B        0\n"
-           "\n"
-           "web2 (pool web): port 80 refused the connection\n"
-           "web4 (pool web): 198.51.100.14 does not answer on eth0\n");
+    expect(&screen, "BACKEND  POOL  STATE          FLOWS  NEW FLOWS  PACKETS   BYTES  ANSWERS\n"
+                    "web2     web   down               0      4.0 G   18.4 E  9.2 EB   12.3 k\n"
+                    "web3     web   draining      12.3 k          1        0     0 B        0\n"
+                    "web4     web   up, no route       0          0        0     0 B        0\n"
+                    "\n"
+                    "web2 (pool web): port 80 refused the connection\n"
+                    "web4 (pool web): 198.51.100.14 does not answer on eth0\n");
     json_decref(backends);
 }
 
