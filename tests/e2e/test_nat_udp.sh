@@ -9,7 +9,7 @@ NAT_RETURN=lb
 DNS4=$VIP4:53
 DNS6=[$VIP6]:53
 ask() { in_ns client "$LAB_SOURCE/udp_ask.py" "$@"; }
-unreachable() { api GET backends | jq '[.backends[] | select(.pool | startswith("dns")) | .unreachable] | add'; }
+unreachable() { api GET backends | jq '[.backends[] | select(.pool | startswith("dns")) | .path.unreachable] | add'; }
 pool_nat() { api GET status | jq -c --arg n "$1" '.pools[] | select(.name == $n) | .nat'; }
 
 needed lab_up natudp
