@@ -258,7 +258,8 @@ void hb_control_tables_to_leave_out(struct hb_control *control, struct hb_held_t
     tables->digest = calloc(held->count + 1, sizeof(*tables->digest));
     if (tables->digest == NULL)
         return;
-    memcpy(tables->digest, held->digest, held->count * sizeof(*tables->digest));
+    if (held->count > 0)
+        memcpy(tables->digest, held->digest, held->count * sizeof(*tables->digest));
     tables->count = held->count;
     for (uint32_t p = 0; p < control->model->pools_count; p++) {
         const struct hb_model_pool *pool = &control->model->pools[p];

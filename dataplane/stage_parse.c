@@ -178,8 +178,9 @@ static bool take_plain_ipv6(struct hb_packet *packet, const struct hb_hash_key *
 /* A guess, from the only field that could tell; what it guesses is checked then. */
 static bool seems_ipv6(const struct rte_mbuf *mbuf)
 {
-    return load16(rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, 12)) ==
-           RTE_BE16(RTE_ETHER_TYPE_IPV6);
+    return likely(rte_pktmbuf_data_len(mbuf) >= sizeof(struct rte_ether_hdr)) &&
+           load16(rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, 12)) ==
+               RTE_BE16(RTE_ETHER_TYPE_IPV6);
 }
 
 /* A packet by itself: by a short cut, or the careful way and the hash of what that found. Returns
