@@ -158,10 +158,6 @@ static bool make_burst(struct rte_mbuf **mbufs, uint64_t number)
 
     if (rte_pktmbuf_alloc_bulk(pool, mbufs, BURST) != 0)
         return false;
-    /* The other core has read these lines: they are asked back together, not one store at a time.
-     */
-    for (uint16_t i = 0; i < BURST; i++)
-        __builtin_prefetch(rte_pktmbuf_mtod(mbufs[i], uint8_t *), 1);
     for (uint16_t i = 0; i < BURST; i++)
         fill(mbufs[i], number + i, now);
     return true;
