@@ -7,13 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "config.h"
 #include "control.h"
 #include "halbach/protocol.h"
 #include "log.h"
 
-#define EXIT_USAGE 2
+#define EXIT_USAGE   2
+#define STATE_FOLDER "/var/lib/halbach"
+#define STATE_FILE   "/state.json"
 
 struct settings {
     const char *config;
@@ -43,7 +46,7 @@ static const struct option_row rows[] = {
     {"dataplane", "SOCKET", "where halbach-dataplane listens (" HB_DATAPLANE_SOCKET ")",
      TEXT(dataplane)},
     {"socket", "SOCKET", "where the API listens (/run/halbach/control.sock)", TEXT(socket)},
-    {"state", "FILE", "what must survive a restart (/var/lib/halbach/state.json)", TEXT(state)},
+    {"state", "FILE", "what must survive a restart (" STATE_FOLDER STATE_FILE ")", TEXT(state)},
     {"check", NULL, "check the configuration, print what is wrong with it, and leave", FLAG(check)},
     {"log-level", "LEVEL", "error, warning, notice, info or debug (info)", TEXT(log_level)},
     {"version", NULL, "print the version and leave", FLAG(version)},
@@ -132,6 +135,14 @@ static int check_config(const char *file)
     return EXIT_SUCCESS;
 }
 
+/* The folder of the default path, as packages would make it; any other is the administrator's.
+ * Where this fails, saving the state says so. */
+static void make_state_folder(const char *state)
+{
+    if (strcmp(state, STATE_FOLDER STATE_FILE) == 0)
+        (void)mkdir(STATE_FOLDER, 0700);
+}
+
 static int run(const struct settings *settings)
 {
     const struct hb_control_options options = {
@@ -140,9 +151,11 @@ static int run(const struct settings *settings)
         .socket = settings->socket,
         .state = settings->state,
     };
-    struct hb_control *control = hb_control_open(&options);
+    struct hb_control *control;
     int status;
 
+    make_state_folder(settings->state);
+    control = hb_control_open(&options);
     if (control == NULL)
         return EXIT_FAILURE;
     status = hb_control_run(control);
@@ -156,7 +169,7 @@ int main(int argc, char **argv)
         .config = "/etc/halbach/halbach.yaml",
         .dataplane = HB_DATAPLANE_SOCKET,
         .socket = "/run/halbach/control.sock",
-        .state = "/var/lib/halbach/state.json",
+        .state = STATE_FOLDER STATE_FILE,
         .log_level = "info",
     };
 
