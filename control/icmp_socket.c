@@ -14,9 +14,9 @@
 
 #include "halbach/types.h"
 
-#define ICMP_FILTER_OPTION                                                                         \
-    1 /* ICMP_FILTER of linux/icmp.h, which netinet's headers collide with                         \
-       */
+/* ICMP_FILTER of linux/icmp.h, which netinet's headers collide with. */
+#define ICMP_FILTER_OPTION 1
+
 #define READS_MAX   32
 #define PAUSE_US    20000 /* after so many at once */
 #define MESSAGE_MAX 2048  /* errors are at most 1,280 bytes; a longer one is cut */

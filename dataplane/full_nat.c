@@ -396,11 +396,12 @@ bool hb_full_nat_icmp_request(struct hb_batch *batch, struct hb_packet *packet,
 
 void hb_full_nat_age(struct hb_worker *worker, uint32_t elapsed_ms)
 {
-    uint64_t max = hb_nat_sessions_max(worker->sessions);
-    uint64_t due = max * elapsed_ms / HB_SWEEP_MS + 1; /* a shift: HB_SWEEP_MS is a power of two */
+    uint64_t max, due;
 
     if (elapsed_ms == 0)
         return;
+    max = hb_nat_sessions_max(worker->sessions);
+    due = max * elapsed_ms / HB_SWEEP_MS + 1; /* a shift: HB_SWEEP_MS is a power of two */
     hb_nat_sessions_age(worker->sessions, due < max ? (uint32_t)due : (uint32_t)max,
                         worker->now_ms);
     worker->counters->nat_sessions = hb_nat_sessions_used(worker->sessions);

@@ -71,36 +71,36 @@ nat_udp() {
     wait_for 5 "the UDP server of b$1 listens" sh -c "ip netns exec '$LAB-b$1' ss -Hlun 'sport = :5300' | grep -q 5300"
 }
 
+# nat_members FAMILY N...: the backends of a pool.
+nat_members() {
+    local family=$1 n
+    for n in "${@:2}"; do
+        echo "      - { name: b$n, address: \"$("backend_address$family" "$n")\" }"
+    done
+}
+
 # Fills EXTRA_POOL and EXTRA_SERVICE: pools dns (IPv4) and dns6, UDP port 53 of both VIPs, with these keys and backends.
 nat_udp_pools() {
-    local keys4=$1 keys6=$2 n members4='' members6=''
+    local keys4=$1 keys6=$2
     shift 2
-    for n in "$@"; do
-        members4+="      - { name: b$n, address: $(backend_address4 "$n") }"$'\n'
-        members6+="      - { name: b$n, address: \"$(backend_address6 "$n")\" }"$'\n'
-    done
     EXTRA_POOL="  - name: dns
     $keys4
     health: { type: none }
     backends:
-$members4
+$(nat_members 4 "$@")
   - name: dns6
     $keys6
     health: { type: none }
     backends:
-$members6"
+$(nat_members 6 "$@")"
     EXTRA_SERVICE="  - { name: dns, vip: $VIP4, protocol: udp, port: 53, pool: dns }
   - { name: dns6, vip: \"$VIP6\", protocol: udp, port: 53, pool: dns6 }"
 }
 
 # nat_config POOL-KEYS N...: pools web (IPv4) and web6 with these backends, TCP port 80 of both VIPs.
 nat_config() {
-    local keys4=$1 keys6=$2 n members4='' members6=''
+    local keys4=$1 keys6=$2
     shift 2
-    for n in "$@"; do
-        members4+="      - { name: b$n, address: $(backend_address4 "$n") }"$'\n'
-        members6+="      - { name: b$n, address: \"$(backend_address6 "$n")\" }"$'\n'
-    done
     cat >"$LAB_DIR/halbach.yaml.new" <<YAML
 seed: lab-seed-that-is-no-secret
 pools:
@@ -108,12 +108,12 @@ pools:
     $keys4
     health: { type: tcp, port: 8080, interval: 250ms, timeout: 200ms, rise: 2, fall: 2 }
     backends:
-$members4
+$(nat_members 4 "$@")
   - name: web6
     $keys6
     health: { type: tcp, port: 8080, interval: 250ms, timeout: 200ms, rise: 2, fall: 2 }
     backends:
-$members6
+$(nat_members 6 "$@")
 ${EXTRA_POOL:-}
 services:
   - { name: www, vip: $VIP4, protocol: tcp, port: 80, pool: web }

@@ -81,3 +81,18 @@ tap_exit() {
 trap tap_exit EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
+
+# Ends control without a word and waits for the next one.
+kill_control() {
+    local pid
+    pid=$(<"$LAB_DIR/control.pid")
+    kill -KILL "$pid"
+    back() { [ "$(<"$LAB_DIR/control.pid")" != "$pid" ] && in_sync; }
+    needed wait_for 15 "control is back" back
+}
+
+# flood_host SECONDS: datagrams from the router to the balancer itself; "stop flood" ends it before that.
+flood_host() { launch flood ip netns exec "$LAB-router" "$LAB_SOURCE/flood.py" "$LB4" "$1"; }
+
+# The router forgot the balancer's MAC address and has it again.
+arp_answered() { in_ns router ip neigh show "$LB4" dev lb | grep -q lladdr; }

@@ -35,13 +35,6 @@ traffic_now() {
     needed wait_for 20 "60 new connections" asked
     outage open "$at"
 }
-kill_control() {
-    local pid
-    pid=$(<"$LAB_DIR/control.pid")
-    kill -KILL "$pid"
-    back() { [ "$(<"$LAB_DIR/control.pid")" != "$pid" ] && in_sync; }
-    needed wait_for 15 "control is back" back
-}
 
 needed lab_up policy 1 2 3 4
 for n in 1 2 3 4; do

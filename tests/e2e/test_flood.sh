@@ -17,17 +17,7 @@ alone=$(measure)
 note "VIP traffic without a flood: $alone"
 limited=$(steered limited)
 passed=$(steered passed)
-# At most 60 s of datagrams to a port of the host where nobody listens.
-launch flood ip netns exec "$LAB-router" python3 -c '
-import socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-end = time.monotonic() + 60
-while time.monotonic() < end:
-    for i in range(100):
-        try: s.sendto(b"flood", (sys.argv[1], 9))
-        except OSError: pass
-    time.sleep(0.005)
-' "$LB4"
+flood_host 60
 flooded() { (($(steered limited) > limited + 5000)); }
 check "the flood is limited and counted (steering.limited)" wait_for 30 "packets above the limit" flooded
 during=$(measure)
@@ -39,6 +29,6 @@ check_json "and loses nothing to it" "$during" '.failed == 0 and .answered == .s
 check "more of the flood was dropped than passed" \
     test $(($(steered limited) - limited)) -gt $(($(steered passed) - passed))
 in_ns router ip neigh flush dev lb
-check "ARP has a rate of its own" in_ns router sh -c "for i in 1 2 3 4 5 6 7 8 9 10; do ip neigh show $LB4 dev lb | grep -q lladdr && exit 0; sleep 0.2; done; exit 1"
+check "ARP has a rate of its own" wait_for 2 "an answer to ARP" arp_answered
 stop flood
 finish

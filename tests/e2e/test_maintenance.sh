@@ -26,13 +26,6 @@ use() {
     printf '%s\n' "maintenance:" "  on_withdraw: \"$1\"" "  on_announce: $LAB_DIR/routes" "  time_limit: ${2:-10s}" >>"$LAB_DIR/halbach.yaml"
 }
 commands() { tr '\n' ' ' <"$LAB_DIR/commands"; }
-kill_control() {
-    local pid
-    pid=$(<"$LAB_DIR/control.pid")
-    kill -KILL "$pid"
-    back() { [ "$(<"$LAB_DIR/control.pid")" != "$pid" ] && in_sync; }
-    needed wait_for 15 "control is back" back
-}
 result_is() { [ "$(field .command.result)" = "$1" ]; }
 
 needed lab_up maintain 1 2

@@ -5,13 +5,6 @@
 source "$(dirname "$0")/tap.sh"
 
 member() { api GET backends | jq -c --arg n "$1" ".backends[] | select(.pool == \"web\" and .name == \$n) | $2"; }
-kill_control() {
-    local pid
-    pid=$(<"$LAB_DIR/control.pid")
-    kill -KILL "$pid"
-    back() { [ "$(<"$LAB_DIR/control.pid")" != "$pid" ] && in_sync; }
-    needed wait_for 15 "control is back" back
-}
 
 needed lab_up memory 1 2 3
 needed start_balancer 1 2 3

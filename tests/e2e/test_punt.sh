@@ -39,24 +39,14 @@ done
 
 # ---- a flood toward the host ----
 before=$(drops punt_limit)
-# At most 20 s of datagrams to a port of the host where nobody listens.
-launch flood ip netns exec "$LAB-router" python3 -c '
-import socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-end = time.monotonic() + 20
-while time.monotonic() < end:
-    for i in range(100):
-        try: s.sendto(b"flood", (sys.argv[1], 9))
-        except OSError: pass
-    time.sleep(0.005)
-' "$LB4"
+flood_host 20
 flooded() { (($(drops punt_limit) > before + 1000)); }
 needed wait_for 15 "the flood is limited and counted (punt_limit)" flooded
 result=$(in_ns client "$LAB_TRAFFIC" udp "$UDP4" "$UDP6" --count 10 --rate 25 --seconds 2)
 note "VIP traffic during the flood: $result"
 check_json "VIP traffic loses nothing to it" "$result" '.failed == 0 and .sent > 200'
 in_ns router ip neigh flush dev lb
-check "and ARP has a rate of its own" in_ns router sh -c "for i in 1 2 3 4 5 6 7 8 9 10; do ip neigh show $LB4 dev lb | grep -q lladdr && exit 0; sleep 0.2; done; exit 1"
+check "and ARP has a rate of its own" wait_for 2 "an answer to ARP" arp_answered
 stop flood
 
 # ---- the kernel learns that the link is down ----

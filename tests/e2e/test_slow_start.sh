@@ -7,13 +7,6 @@ source "$(dirname "$0")/tap.sh"
 
 digest() { api GET status | jq -r '.pools[] | select(.name == "web").digest'; }
 member() { api GET backends | jq -c --arg n "$1" ".backends[] | select(.pool == \"web\" and .name == \$n) | $2"; }
-kill_control() {
-    local pid
-    pid=$(<"$LAB_DIR/control.pid")
-    kill -KILL "$pid"
-    back() { [ "$(<"$LAB_DIR/control.pid")" != "$pid" ] && in_sync; }
-    needed wait_for 15 "control is back" back
-}
 reload_with() {
     write_config "$@"
     sed -i "0,/^    backends:/s//    slow_start: ${slow_start:-10s}\n    backends:/" "$LAB_DIR/halbach.yaml"
