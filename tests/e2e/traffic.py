@@ -12,8 +12,8 @@ The servers are nginx with a location /echo that answers "NAME ARGUMENTS", and `
 "NAME DATAGRAM". Every request carries its connection's and its own number, so an answer that is lost, doubled,
 late from an earlier request or from another backend than the connection's first is seen.
 
-`open`, `hold` and `udp` run until SIGTERM or SIGINT, or for --seconds. Then they wait for answers under way and print
-one line of JSON. With --log each request is also a line there, as it ends:
+`open`, `hold` and `udp` run until SIGTERM or SIGINT, or for --seconds; `open` and `udp` also end after --requests. Then
+they wait for answers under way and print one line of JSON. With --log each request is also a line there, as it ends:
   START DURATION ok|failed BACKEND DETAIL     START in seconds since 1970
 and the line "ready" once every connection or flow had its first answer. `hold` writes each connection's first request
 and the one that broke it.
@@ -269,6 +269,8 @@ async def run_udp(options):
     while await pause(stop, begin + turn / (options.rate * options.count) - time.monotonic()):
         flows[turn % len(flows)].send()
         turn += 1
+        if options.requests and turn >= options.requests:
+            break
     deadline = time.monotonic() + options.timeout
     while any(flow.sent for flow in flows) and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
