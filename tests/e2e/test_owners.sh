@@ -37,7 +37,7 @@ reload_with() {
     wait_for 5 "the new configuration is in use" in_sync
 }
 
-export LAB_SETTLE=2s LAB_TRACKING=changed
+export LAB_SETTLE=4s LAB_TRACKING=changed
 LAB_DATAPLANE_OPTIONS="--timeout-tcp-established 5s"
 needed lab_up owners 1 2 3 4
 needed start_balancer 1 2 3

@@ -44,9 +44,9 @@ needed start_balancer 1 2 3 4
 run_clients() {
     local i got=0 pids=() move=200ms ask=500ms before
     before=$(told accepted)
-    [ $# = 0 ] || move=3s ask=4s
+    [ $# = 0 ] || move=6s ask=7s
     for ((i = 1; i <= CLIENTS; i++)); do
-        in_ns client timeout 25 gtlsclient --no-quic-dump --timeout=8s --change-local-addr=$move --nat-rebinding \
+        in_ns client timeout 60 gtlsclient --no-quic-dump --timeout=20s --change-local-addr=$move --nat-rebinding \
             --delay-stream=$ask --exit-on-all-streams-close "$VIP4" 443 "https://quic.example/" \
             </dev/null >"$LAB_DIR/client-$i.log" 2>&1 &
         pids+=($!)

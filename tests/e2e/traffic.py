@@ -335,7 +335,7 @@ def parse_arguments():
         sub.add_argument("--count", type=int, default=1)
         sub.add_argument("--requests", type=int, default=0)
         sub.add_argument("--seconds", type=float, default=0)
-        sub.add_argument("--timeout", type=float, default=15 if mode == "hold" else 2)
+        sub.add_argument("--timeout", type=float, default={"hold": 15, "udp": 5}.get(mode, 2))
         sub.add_argument("--log")
     serve = modes.add_parser("serve")
     serve.add_argument("--name", required=True)
