@@ -204,7 +204,7 @@ static void send_all(struct hb_batch *batch, struct outgoing *out, const struct 
         out->packet[i]->mbuf = NULL;
     }
     for (uint16_t i = taken; i < out->count; i++)
-        hb_drop(batch, out->packet[i], HB_DROP_TX_FULL);
+        hb_drop(batch, out->packet[i], hb_tx_refusal(worker, hop->port));
 }
 
 void hb_stage_return(struct hb_batch *batch)

@@ -116,6 +116,10 @@ void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_
 void hb_punt(struct hb_batch *batch, struct hb_packet *packet, enum hb_drop_reason reason);
 
 /* Sends what hb_punt collected. (punt) */
+/* Why a port did not take a packet: its link is down, as far as the main lcore knows, or its queue
+ * is full. (drop) */
+enum hb_drop_reason hb_tx_refusal(const struct hb_worker *worker, uint16_t port);
+
 void hb_punt_flush(struct hb_worker *worker);
 
 /* Takes what the kernel sends by its port on to the wire. Returns whether there was anything.
