@@ -48,6 +48,9 @@ static void add_control(FILE *to, const struct hb_control *control)
     hb_metric_single(to, "halbach_drain_forced_flows_total", HB_METRIC_COUNTER,
                      "Flows that did not stay after the deadline of a drain.",
                      control->drain_forced);
+    hb_metric_single(to, "halbach_icmp_errors_ignored_total", HB_METRIC_COUNTER,
+                     "ICMP errors to this machine about packets that no tunnel of it has sent.",
+                     control->icmp_ignored);
     hb_metric_single(to, "halbach_maintenance_withdrawn", HB_METRIC_GAUGE,
                      "1 while the balancer is out of service for maintenance.",
                      control->maintenance.withdrawn);

@@ -182,14 +182,15 @@ void hb_api_get_status(struct hb_api_call *call)
     const struct hb_model *model = control->model;
 
     hb_api_answer(call, 200,
-                  json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:o}", "version",
-                            HB_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
+                  json_pack("{s:s, s:I, s:I, s:o, s:o, s:o, s:i, s:o, s:o, s:I, s:I, s:o}",
+                            "version", HB_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
                             (json_int_t)((hb_now_ms() - control->started_ms) / 1000), "config",
                             describe_config(control), "dataplane", describe_dataplane(control),
                             "generation", describe_generation(control), "services",
                             model->services_count, "backends", count_backends(model), "pools",
                             describe_pools(control), "drain_forced",
-                            (json_int_t)control->drain_forced, "maintenance",
+                            (json_int_t)control->drain_forced, "icmp_ignored",
+                            (json_int_t)control->icmp_ignored, "maintenance",
                             hb_maintenance_describe(control)));
 }
 

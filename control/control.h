@@ -96,6 +96,7 @@ struct hb_control {
     bool change_waits;      /* for the answer to the generation that is under way */
     uint64_t rest_until_us; /* before which changes are not published one by one */
     uint64_t drain_forced;  /* flows that did not stay after the deadline of a drain */
+    uint64_t icmp_ignored;  /* errors about packets that no tunnel of ours has sent */
     char problem[256];      /* of the last reconcile, "" when it went well */
     struct hb_api *api;
     struct hb_events *events;

@@ -101,24 +101,35 @@ static void take(struct hb_control *control, struct hb_model_pool *pool,
 }
 
 /* A machine may be a member of several pools, with a path of its own in each: their tunnels may
- * differ. */
+ * differ. Returns whether the error is about one of them. */
+static bool is_taken(struct hb_control *control, const struct hb_tunnel_error *error)
+{
+    bool taken = false;
+
+    for (uint32_t p = 0; p < control->model->pools_count; p++) {
+        struct hb_model_pool *pool = &control->model->pools[p];
+        struct hb_model_backend *backend = hb_pool_backend(pool, &error->to);
+        struct hb_address inner;
+
+        if (backend == NULL || !hb_tunnel_error_is_of(error, &backend->rewrite, &inner))
+            continue;
+        if (inner.family != 0 && !is_vip_of(control->model, p, &inner))
+            continue;
+        take(control, pool, backend, error);
+        taken = true;
+    }
+    return taken;
+}
+
 void hb_control_icmp_heard(void *context, uint8_t family, const uint8_t *message, size_t size)
 {
     struct hb_control *control = context;
     struct hb_tunnel_error error;
 
-    if (!control->started || !hb_tunnel_error_read(family, message, size, &error))
+    if (!control->started)
         return;
-    for (uint32_t p = 0; p < control->model->pools_count; p++) {
-        struct hb_model_pool *pool = &control->model->pools[p];
-        struct hb_model_backend *backend = hb_pool_backend(pool, &error.to);
-        struct hb_address inner;
-
-        if (backend == NULL || !hb_tunnel_error_is_of(&error, &backend->rewrite, &inner))
-            continue;
-        if (inner.family == 0 || is_vip_of(control->model, p, &inner))
-            take(control, pool, backend, &error);
-    }
+    if (!hb_tunnel_error_read(family, message, size, &error) || !is_taken(control, &error))
+        control->icmp_ignored++;
 }
 
 void hb_control_age_paths(struct hb_control *control)

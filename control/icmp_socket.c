@@ -17,8 +17,7 @@
 /* ICMP_FILTER of linux/icmp.h, which netinet's headers collide with. */
 #define ICMP_FILTER_OPTION 1
 
-#define READS_MAX   32
-#define PAUSE_US    20000 /* after so many at once */
+#define PAUSE_US    20000 /* after HB_ICMP_READS_MAX at once */
 #define MESSAGE_MAX 2048  /* errors are at most 1,280 bytes; a longer one is cut */
 
 struct hb_icmp_socket {
@@ -65,7 +64,7 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
     uint8_t packet[MESSAGE_MAX];
 
     (void)what;
-    for (int i = 0; i < READS_MAX; i++) {
+    for (int i = 0; i < HB_ICMP_READS_MAX; i++) {
         ssize_t size = recv(fd, packet, sizeof(packet), MSG_DONTWAIT);
 
         if (size < 0) {

@@ -14,6 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Read at a time; then a rest. */
+#define HB_ICMP_READS_MAX 32
+
 struct event_base;
 struct hb_icmp_socket;
 

@@ -115,7 +115,7 @@ void hb_answer_flush(struct hb_worker *worker)
                              worker->answers_count);
     for (uint16_t i = taken; i < worker->answers_count; i++) {
         bytes -= rte_pktmbuf_pkt_len(worker->answers[i]);
-        hb_drop_mbuf(worker, worker->answers[i], HB_DROP_TX_FULL);
+        hb_drop_mbuf(worker, worker->answers[i], hb_tx_refusal(worker, worker->rx_port));
     }
     worker->counters->tx_packets += taken;
     worker->counters->tx_bytes += bytes;

@@ -194,6 +194,7 @@ static int make_workers(struct hb_dataplane *d, char *problem)
             .flows_max = d->options.flows / d->workers_count,
             .sessions_max = d->options.nat_sessions / d->workers_count,
             .handover = d->handover,
+            .links_down = &d->ports.links_down,
             .flows6_max = d->options.flows6 / d->workers_count,
             .idle_sleep_us = d->options.idle_sleep_us,
             .timeouts = d->options.timeouts,

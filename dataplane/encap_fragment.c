@@ -275,7 +275,7 @@ static void send_pieces(struct hb_batch *batch, struct hb_packet *packet, struct
                              pieces->count);
     for (uint16_t i = taken; i < pieces->count; i++) {
         bytes -= rte_pktmbuf_pkt_len(pieces->mbuf[i]);
-        hb_drop_mbuf(worker, pieces->mbuf[i], HB_DROP_TX_FULL);
+        hb_drop_mbuf(worker, pieces->mbuf[i], hb_tx_refusal(worker, packet->backend->port));
     }
     worker->counters->made_packets += pieces->count - 1u;
     worker->counters->tx_packets += taken;

@@ -297,7 +297,7 @@ static bool return_answer(struct hb_batch *batch, struct hb_packet *packet,
         hb_nat_sessions_touch(sessions, session, false, event_of(packet), batch->worker->now_ms);
     if (packet->event == HB_EVENT_FIN || packet->event == HB_EVENT_RST)
         hb_flow_note_answer(batch, &session->request, packet->event);
-    if (header->protocol == HB_PROTOCOL_TCP)
+    if (header->protocol == HB_PROTOCOL_TCP && hb_nat_has_ports(header))
         hb_nat_hide_shift(
             header, session,
             mss_max_of(&batch->generation->backends[session->backend], header->family));
@@ -354,6 +354,8 @@ bool hb_full_nat_return(struct hb_batch *batch, struct hb_packet *packet, uint16
     hb_be16 port;
     bool error;
 
+    if (packet->fault == HB_DROP_FRAGMENT && !hb_fragment_find_ports(batch, packet))
+        return false;
     if (!read_port(packet, &port, &error))
         return refuse(batch, packet, packet->fault);
     if (is_elsewhere(batch, packet, port))

@@ -7,11 +7,13 @@
  *     from a router behind the balancer        the same
  *     from a router or a client about an       to the backend that sent the answer: as if the
  *     answer, addressed to the VIP             client had sent it; with full NAT, the source
- * address
+ *                                              address
  *
- * RFC 5508, section 4.2, would leave a router's address as it is. But the way on often leads by
- * that same router, since a balancer mostly has one leg, and a router drops what comes in with its
- * own address. The other end of the flow is an address whose packets pass.
+ * RFC 5508 asks for the NAT's own address in errors from the side of the backends (section 4.2.2),
+ * which here is the VIP. It would leave the address of a router on the clients' side as it is
+ * (4.2.1). But the way on often leads by that same router, since a balancer mostly has one leg, and
+ * a router drops what comes in with its own address. The other end of the flow is an address whose
+ * packets pass.
  */
 #ifndef HB_DATAPLANE_NAT_ICMP_H
 #define HB_DATAPLANE_NAT_ICMP_H

@@ -89,13 +89,13 @@ static void run(struct hb_batch *batch)
     hb_stage_service(batch);
 
     /* 4. What is not a plain packet of a flow. ICMP: answer it, or find the backend it is for.
-     * Fragments: put the ports of their datagram on them, so that they go on like the others.
-     * Answers of NAT backends: translate and send them. */
+     * Answers of NAT backends: translate and send them.
+     * Fragments: put the ports of their datagram on them, so that they go on like the others. */
     if (unlikely(batch->aside_count != 0)) {
         hb_stage_icmp(batch);
-        hb_stage_fragment(batch);
         if (batch->generation->nat != NULL)
             hb_stage_return(batch);
+        hb_stage_fragment(batch);
     }
 
     /* What is left is for a service: note who sends much. */

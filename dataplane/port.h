@@ -50,6 +50,7 @@ struct hb_ports {
     uint32_t workers;
     const uint8_t *worker_node; /* by worker index */
     const struct hb_options *options;
+    _Atomic uint32_t links_down; /* bit mask by port id; workers read it (hb_tx_refusal) */
 };
 
 /* Sets up every port that EAL found and one for each --interface, and starts them. `worker_node`
@@ -67,7 +68,8 @@ int hb_ports_steer_limit(struct hb_ports *ports, uint32_t rate);
 /* Sums up what the steering programs counted: into the header of the region. */
 void hb_ports_steer_count(const struct hb_ports *ports, struct hb_counters_header *region);
 
-/* Tells the kernel at the TAPs whether the links of their ports are up: about once a second. */
+/* Tells workers whether the links of ports are up, and the kernel at the TAPs: about once a second.
+ */
 void hb_ports_watch_links(struct hb_ports *ports);
 
 /* For the hello. Asks kernel and driver whether the link is up. */

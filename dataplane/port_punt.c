@@ -7,6 +7,7 @@
  * set up on it as on any interface, and control learns next hops from it. It has a queue for each
  * worker, which relays between its queues of the two (punt.c).
  */
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include <rte_ethdev.h>
@@ -56,21 +57,22 @@ int hb_port_punt_open(struct hb_ports *ports, struct hb_port *port, const char *
 
 static bool is_link_down(const struct hb_port *port)
 {
-    struct rte_eth_link link;
+    struct hb_port_info info;
 
-    return rte_eth_link_get_nowait(port->id, &link) == 0 && link.link_status != RTE_ETH_LINK_UP;
+    hb_port_describe(port, &info);
+    return !info.link_up;
 }
 
 void hb_ports_watch_links(struct hb_ports *ports)
 {
+    uint32_t links_down = 0;
+
     for (uint32_t i = 0; i < ports->count; i++) {
         struct hb_port *port = &ports->port[i];
-        bool down;
+        bool down = is_link_down(port);
 
-        if (port->punt_id == HB_PORT_NONE)
-            continue;
-        down = is_link_down(port);
-        if (down == port->link_down)
+        links_down |= (uint32_t)down << port->id;
+        if (port->punt_id == HB_PORT_NONE || down == port->link_down)
             continue;
         port->link_down = down;
         if (hb_kernel_interface_set_carrier(port->kernel.index, !down) != 0)
@@ -80,4 +82,5 @@ void hb_ports_watch_links(struct hb_ports *ports)
             hb_log_notice("port %u: the link is %s, and so is that of %s", port->id,
                           down ? "down" : "up", port->kernel.name);
     }
+    atomic_store_explicit(&ports->links_down, links_down, memory_order_relaxed);
 }

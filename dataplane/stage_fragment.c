@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stage_fragment.c: fragments for a VIP follow the first one of their datagram.
+ * stage_fragment.c: fragments for a VIP follow the first one of their datagram, and so do those of
+ * answers whose session or VIP only a port can tell (stage_return.c).
  *
  * Only the first fragment has ports. It goes the way of any packet of its flow, and what it said is
  * remembered (fragment_table.h); later ones get its ports and go the same way. One that comes
@@ -64,24 +65,30 @@ static void hold(struct hb_batch *batch, struct hb_packet *packet, struct hb_dat
     batch->ended++;
 }
 
-/* Now the flow is known. False when no service has it. */
-static bool set_flow(struct hb_batch *batch, struct hb_packet *packet,
-                     const struct hb_datagram *datagram)
+/* Now the packet is like a whole one. */
+static void set_ports(struct hb_packet *packet, const struct hb_datagram *datagram)
+{
+    uint8_t family = hb_flow_is_ipv6(&packet->flow) ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4;
+
+    packet->flow.ports = datagram->ports;
+    packet->flow.kind = HB_FLOW_KIND(datagram->protocol, family);
+    packet->fault = HB_NO_FAULT;
+}
+
+/* Finds the service of its flow. False when none has it. */
+static bool find_service(struct hb_batch *batch, struct hb_packet *packet)
 {
     const struct hb_generation *generation = batch->generation;
     struct hb_flow_query *flow = &packet->flow;
     bool ipv6 = hb_flow_is_ipv6(flow);
     int32_t index;
 
-    flow->ports = datagram->ports;
-    flow->kind = HB_FLOW_KIND(datagram->protocol, ipv6 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4);
     flow->hash = ipv6 ? hb_flow_hash_ipv6(flow, &generation->hash_key)
                       : hb_flow_hash_ipv4(flow, &generation->hash_key);
     index = hb_service_of(generation, flow);
     if (index < 0)
         return false;
     packet->service = (uint16_t)index;
-    packet->fault = HB_NO_FAULT;
     return true;
 }
 
@@ -169,7 +176,8 @@ static struct hb_datagram *take_later(struct hb_batch *batch, struct hb_packet *
 static void go_on(struct hb_batch *batch, struct hb_packet *packet,
                   const struct hb_fragment *fragment, struct hb_datagram *datagram)
 {
-    if (!set_flow(batch, packet, datagram)) {
+    set_ports(packet, datagram);
+    if (!find_service(batch, packet)) {
         hb_drop(batch, packet, HB_DROP_NO_SERVICE);
         return;
     }
@@ -179,7 +187,10 @@ static void go_on(struct hb_batch *batch, struct hb_packet *packet,
     batch->worker->counters->fragments++;
 }
 
-static void work_on(struct hb_batch *batch, struct hb_packet *packet)
+/* Returns the datagram of a fragment that may go on, NULL when it was dropped or is held. One that
+ * is complete now must be forgotten after that. */
+static struct hb_datagram *take_in(struct hb_batch *batch, struct hb_packet *packet,
+                                   struct hb_fragment *fragment, bool *complete)
 {
     static const enum hb_drop_reason reasons[] = {
         [HB_FRAGMENT_DUPLICATE] = HB_DROP_FRAGMENT_DUPLICATE,
@@ -187,29 +198,54 @@ static void work_on(struct hb_batch *batch, struct hb_packet *packet)
         [HB_FRAGMENT_REFUSED] = HB_DROP_FRAGMENT_REFUSED,
         [HB_FRAGMENT_TOO_MANY_RUNS] = HB_DROP_FRAGMENT_FULL,
     };
-    struct hb_fragment_table *table = batch->worker->fragments;
-    struct hb_fragment fragment;
-    uint8_t fault = hb_parse_fragment(packet, &fragment);
-    struct hb_fragment_key key = key_of(packet, &fragment);
+    uint8_t fault = hb_parse_fragment(packet, fragment);
+    struct hb_fragment_key key = key_of(packet, fragment);
     uint64_t hash = hb_fragment_hash(&key, &batch->generation->hash_key);
     struct hb_datagram *datagram;
     enum hb_fragment_verdict verdict;
 
     if (fault != HB_NO_FAULT) {
         hb_drop(batch, packet, fault);
-        return;
+        return NULL;
     }
-    datagram = fragment.start == 0 ? take_first(batch, packet, &fragment, &key, hash)
-                                   : take_later(batch, packet, &fragment, &key, hash);
+    datagram = fragment->start == 0 ? take_first(batch, packet, fragment, &key, hash)
+                                    : take_later(batch, packet, fragment, &key, hash);
+    if (datagram == NULL)
+        return NULL;
+    verdict = hb_fragment_note(datagram, fragment->start, fragment->end, !fragment->more);
+    *complete = verdict == HB_FRAGMENT_COMPLETE;
+    if (verdict == HB_FRAGMENT_GOOD || verdict == HB_FRAGMENT_COMPLETE)
+        return datagram;
+    hb_drop(batch, packet, reasons[verdict]);
+    return NULL;
+}
+
+static void work_on(struct hb_batch *batch, struct hb_packet *packet)
+{
+    struct hb_fragment fragment;
+    bool complete;
+    struct hb_datagram *datagram = take_in(batch, packet, &fragment, &complete);
+
     if (datagram == NULL)
         return;
-    verdict = hb_fragment_note(datagram, fragment.start, fragment.end, !fragment.more);
-    if (verdict == HB_FRAGMENT_GOOD || verdict == HB_FRAGMENT_COMPLETE)
-        go_on(batch, packet, &fragment, datagram);
-    else
-        hb_drop(batch, packet, reasons[verdict]);
-    if (verdict == HB_FRAGMENT_COMPLETE)
-        hb_fragment_forget(table, datagram);
+    go_on(batch, packet, &fragment, datagram);
+    if (complete)
+        hb_fragment_forget(batch->worker->fragments, datagram);
+}
+
+bool hb_fragment_find_ports(struct hb_batch *batch, struct hb_packet *packet)
+{
+    struct hb_fragment fragment;
+    bool complete;
+    struct hb_datagram *datagram = take_in(batch, packet, &fragment, &complete);
+
+    if (datagram == NULL)
+        return false;
+    set_ports(packet, datagram);
+    batch->worker->counters->fragments++;
+    if (complete)
+        hb_fragment_forget(batch->worker->fragments, datagram);
+    return true;
 }
 
 static void drop_out(struct hb_worker *worker, enum hb_fragment_out cause,

@@ -109,7 +109,7 @@ static void send_all(struct hb_batch *batch, struct summary *summary)
     if (likely(taken > 0))
         count_sent(batch, batch->packet, taken, summary);
     for (uint16_t i = taken; i < batch->count; i++)
-        hb_drop(batch, &batch->packet[i], HB_DROP_TX_FULL);
+        hb_drop(batch, &batch->packet[i], hb_tx_refusal(batch->worker, port));
 }
 
 static void send_buffer(struct hb_batch *batch, uint16_t port)
@@ -125,7 +125,7 @@ static void send_buffer(struct hb_batch *batch, uint16_t port)
         count_sent(batch, buffer->packet[i], 1, &summary);
     }
     for (uint16_t i = taken; i < buffer->count; i++)
-        hb_drop(batch, buffer->packet[i], HB_DROP_TX_FULL);
+        hb_drop(batch, buffer->packet[i], hb_tx_refusal(worker, port));
     buffer->count = 0;
 }
 

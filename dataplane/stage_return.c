@@ -8,9 +8,10 @@
  * What a backend sends to one of the balancer's own addresses is the kernel's: answers to health
  * checks. So is what it sends from other ports, as a client of somebody else.
  *
- * Fragments of answers. The first one has ports and is translated like a whole packet. The others
- * get their new address by the backend's address alone, which works where all services behind it
- * have one VIP; where they have several, fragments are dropped, first ones as well.
+ * Fragments of answers. With NAT, where all services behind a backend have one VIP, its address
+ * alone says what becomes of a later fragment: nothing is remembered, and none waits. With full
+ * NAT, and where a backend serves several VIPs, the ports are needed: a later fragment gets those
+ * of the first one of its datagram, as a client's does (stage_fragment.c), with the same bounds.
  *
  * An answer that ends its connection (FIN, RST) moves the flow's entry on, if this worker has it,
  * by the same table as the client's (stage_flow.c): so a drain does not wait an hour for a
@@ -120,24 +121,23 @@ static bool refuse(struct hb_batch *batch, struct hb_packet *packet, enum hb_dro
     return false;
 }
 
-/* A fragment's service: of the first by its port, of the others by the address alone. */
-static bool find_fragment_service(struct hb_batch *batch, struct hb_packet *packet,
-                                  const struct hb_nat_header *header)
+static bool find_service(struct hb_batch *batch, struct hb_packet *packet, hb_be16 port,
+                         uint8_t protocol)
 {
-    const struct hb_nat_slot *slot;
-    struct hb_nat_key key;
+    struct hb_nat_key key = key_of(packet, HB_NAT_SOURCE_END, port, protocol);
+    const struct hb_nat_slot *slot = hb_nat_find(batch->generation->nat, &key);
 
-    if (packet->service == HB_NO_SERVICE)
-        return refuse(batch, packet, HB_DROP_FRAGMENT);
-    if (header->l4 == NULL)
-        return true;
-    key =
-        key_of(packet, HB_NAT_SOURCE_END, hb_nat_port(header, HB_NAT_SOURCE_END), header->protocol);
-    slot = hb_nat_find(batch->generation->nat, &key);
     if (slot == NULL)
         return refuse(batch, packet, HB_DROP_NAT_NO_SESSION);
     packet->service = slot->service;
     return true;
+}
+
+/* A fragment of a backend that serves several VIPs: the port of its datagram tells which. */
+static bool find_fragment_service(struct hb_batch *batch, struct hb_packet *packet)
+{
+    return hb_fragment_find_ports(batch, packet) &&
+           find_service(batch, packet, (hb_be16)packet->flow.ports, (uint8_t)packet->flow.kind);
 }
 
 /* An answer that no session is needed for. */
@@ -149,11 +149,16 @@ static bool return_by_map(struct hb_batch *batch, struct hb_packet *packet, uint
     if (packet->fault != HB_NO_FAULT && packet->fault != HB_DROP_FRAGMENT &&
         packet->fault != HB_DROP_ICMP_TYPE)
         return refuse(batch, packet, packet->fault);
+    if (packet->fault == HB_DROP_FRAGMENT && packet->service == HB_NO_SERVICE &&
+        !find_fragment_service(batch, packet))
+        return false;
     if (!hb_nat_begin(batch, packet, &header, room))
         return false;
     if (packet->fault == HB_DROP_ICMP_TYPE)
         return hb_nat_icmp_return(batch, packet, &header);
-    if (packet->fault == HB_DROP_FRAGMENT && !find_fragment_service(batch, packet, &header))
+    /* The service of a first fragment that nothing is remembered of is found by its own port. */
+    if (packet->fault == HB_DROP_FRAGMENT && header.l4 != NULL &&
+        !find_service(batch, packet, hb_nat_port(&header, HB_NAT_SOURCE_END), header.protocol))
         return false;
     service = &batch->generation->nat->services[packet->service];
     hb_nat_set_end(&header, HB_NAT_SOURCE_END, service->vip, service->port);
@@ -204,7 +209,7 @@ static void send_all(struct hb_batch *batch, struct outgoing *out, const struct 
         out->packet[i]->mbuf = NULL;
     }
     for (uint16_t i = taken; i < out->count; i++)
-        hb_drop(batch, out->packet[i], HB_DROP_TX_FULL);
+        hb_drop(batch, out->packet[i], hb_tx_refusal(worker, hop->port));
 }
 
 void hb_stage_return(struct hb_batch *batch)

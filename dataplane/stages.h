@@ -38,6 +38,11 @@ void hb_stage_icmp(struct hb_batch *batch);
 /* Works on the fragments that stage_service set aside, and brings back those that can go on. */
 void hb_stage_fragment(struct hb_batch *batch);
 
+/* A fragment of an answer, as it came, gets the ports of its datagram and is like a whole packet
+ * then. False: it was dropped, or is held until the first one comes. hb_stage_fragment follows in
+ * the same burst. (stage_fragment) */
+bool hb_fragment_find_ports(struct hb_batch *batch, struct hb_packet *packet);
+
 /* Drops the fragments that have waited too long for the first of their datagram. Each turn, while
  * some wait. (stage_fragment) */
 void hb_fragments_age(struct hb_worker *worker);
@@ -110,6 +115,10 @@ void hb_reset_ends(struct hb_batch *batch, struct hb_packet *packet, bool backen
 
 /* The same for a packet that has left its batch. (drop) */
 void hb_drop_mbuf(struct hb_worker *worker, struct rte_mbuf *mbuf, enum hb_drop_reason reason);
+
+/* Why a port did not take a packet: its link is down, as far as the main lcore knows, or its queue
+ * is full. (drop) */
+enum hb_drop_reason hb_tx_refusal(const struct hb_worker *worker, uint16_t port);
 
 /* Ends a packet by giving it to the kernel, unchanged. Where there is no way to the kernel it is
  * dropped for `reason`. (punt) */

@@ -55,7 +55,9 @@ struct hb_worker_config {
     uint32_t sessions_max;  /* of full NAT; 0: none is possible */
     const struct hb_handover *handover; /* nat_handover.h; NULL: this is the only worker */
     uint32_t udp_checksum_ports;        /* bit mask by port id: those that compute UDP checksums */
-    uint32_t idle_sleep_us;             /* sleep so long after many idle polls in a row; 0: never */
+    const _Atomic uint32_t
+        *links_down;        /* the same: those without a link; NULL: none that is known */
+    uint32_t idle_sleep_us; /* sleep so long after many idle polls in a row; 0: never */
     struct hb_flow_timeouts timeouts;
     struct hb_counters_header *region; /* counters; it writes its own block only */
     const struct hb_generation_head *head;

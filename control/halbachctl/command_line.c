@@ -90,7 +90,8 @@ static const struct hb_command commands[] = {
     {"flush", "", 0, 0, "force", "have the dataplane forget all entries of its flow caches",
      "Connections go on by the lookup table where slots have settled. Where some would break\n"
      "(unsettled slots, bounded_load, a pool without a table) it asks first, or is refused unless\n"
-     "forced. The workers stop for some milliseconds. UDP flows go by the table from then on too.",
+     "forced. The workers stop for some milliseconds. UDP flows go by the table from then on too.\n"
+     "Sessions of full NAT are kept: nothing else knows what they stand for.",
      "halbachctl flush", "a cache full of a flood's entries", hb_ctl_flush},
     {"reload", "", 0, 0, "", "read the configuration file again",
      "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",

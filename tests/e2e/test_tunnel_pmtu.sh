@@ -34,6 +34,10 @@ all_learned() {
     upload "$URL4" 10 && upload "$URL6" 10 && [ "$(paths)" = "[$PATH_MTU,$PATH_MTU]" ]
 }
 
+# An upload that was given up is sent again by the kernel for a while, and a control that has just begun would learn by it.
+in_ns client sysctl -qw net.ipv4.tcp_orphan_retries=1
+nothing_is_sent() { [ -z "$(in_ns client ss -Htn)" ]; }
+
 # Nobody but control hears what the router says.
 stop_control
 check "without control an upload hangs" eval "! upload $URL4 3"
@@ -45,6 +49,7 @@ try() {
     LAB_FORWARDING=$3
     [ $# -lt 4 ] || LAB_TUNNEL=$4
     write_config 1 2
+    needed wait_for 60 "no upload is left" nothing_is_sent
     forget
     needed start_control
     needed wait_for 10 "the dataplane has the new mode" in_sync
@@ -68,12 +73,26 @@ try vxlan 30 '    forwarding: vxlan
     vxlan: { vni: 100 }'
 try "ipip from a prefix" 0 '    forwarding: ipip' "tunnel: { source_prefix: $PREFIX4, source_prefix6: \"$PREFIX6\" }"
 
-# Without decapsulation the backends' kernels refuse the tunnel's protocol.
+# Another route to b1, by another router (here it is the same one): of that way nothing is known, of the way to b2 what
+# there was. The generation says so too: the next uploads learn it anew.
 LAB_FORWARDING='    forwarding: ipip'
 unset LAB_TUNNEL
 write_config 1 2
+forget
 needed start_control
 needed wait_for 10 "the dataplane has the new mode" in_sync
+needed wait_for 60 "both backends have an MTU" all_learned
+in_ns router ip addr add 198.51.100.3/28 dev lb
+in_ns lb ip route add "$(backend_address4 1)" via 198.51.100.3
+forgotten() { [ "$(paths)" = "[null,$PATH_MTU]" ]; }
+check "another route to b1: its path is forgotten, that of b2 is not" wait_for 10 "b1 has no MTU" forgotten
+needed wait_for 10 "the dataplane has it" in_sync
+check "uploads learn it anew" wait_for 60 "both backends have an MTU" all_learned
+in_ns lb ip route del "$(backend_address4 1)"
+check "back by the first route: forgotten again" wait_for 10 "b1 has no MTU" forgotten
+in_ns router ip addr del 198.51.100.3/28 dev lb
+
+# Without decapsulation the backends' kernels refuse the tunnel's protocol.
 needed wait_for 10 "all backends are up" backends_up 2
 in_ns b1 "$(program halbach-backend)" detach eth0 >/dev/null
 refused() {

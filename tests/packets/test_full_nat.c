@@ -319,6 +319,28 @@ static void by_the_session(void **state)
          HB_DROP_NAT_NO_SESSION);
 }
 
+/* halbachctl flush empties the flow cache. A session can't be had from anything else: it stays. */
+static void a_flush_keeps_sessions(void **state)
+{
+    struct rig *rig = *state;
+    struct frame out;
+    uint32_t port;
+
+    publish_full(rig, 4, 0, 2);
+    assert_true(pass(rig, segment(4, false, 40000, SYN, 1, 0, 0), &out));
+    port = get16(&out, L4_OF_4);
+    assert_true(pass(rig, segment(4, false, 40000, ACK, 2, 5001, 10), &out));
+    assert_int_equal(counters(rig)->flows, 1);
+    hb_worker_flush(rig->worker);
+    turn(rig);
+    assert_int_equal(counters(rig)->flows, 0);
+    assert_int_equal(counters(rig)->nat_sessions, 1);
+    assert_true(pass(rig, segment(4, false, 40000, ACK, 12, 5001, 10), &out));
+    assert_int_equal(get16(&out, L4_OF_4), port);
+    assert_true(pass(rig, segment(4, true, (uint16_t)port, ACK, 5001, 22, 10), &out));
+    assert_int_equal(get16(&out, L4_OF_4 + 2), 40000);
+}
+
 /* Errors: from a backend about a request, and about an answer of which the client told. */
 static void errors(void **state)
 {
@@ -493,6 +515,7 @@ int main(void)
         TEST(proxy_udp),
         TEST(option),
         TEST(by_the_session),
+        TEST(a_flush_keeps_sessions),
         TEST(errors),
         TEST(ports_name_the_worker),
         TEST(answers_handed_over),

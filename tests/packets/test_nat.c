@@ -239,6 +239,53 @@ static void answers_in_fragments(void **state)
     drop(rig, "the first one from another port", whole(build(&first)), HB_DROP_NAT_NO_SESSION);
 }
 
+/* Two VIPs of which only the port tells: later fragments follow the first one, and wait for it. */
+static void answers_in_fragments_for_two_vips(void **state)
+{
+    struct rig *rig = *state;
+
+    publish_nat(rig, 4, 0);
+    add_service(rig, 4, HB_PROTOCOL_UDP, 444, 0);
+    rig->service[2].address[3] = 11;
+    publish(rig);
+    for (uint32_t id = 1; id <= 4; id++) {
+        bool last_first = id > 2;
+        uint16_t port = id % 2 ? 443 : 444;
+        struct spec spec = {.family = 4,
+                            .protocol = 17,
+                            .source = "198.51.100.11",
+                            .source_port = port,
+                            .destination = "203.0.113.9",
+                            .destination_port = 40000,
+                            .payload = 1000};
+        struct frame answer = whole(build(&spec)), want, first, later, out;
+
+        spec.source = port == 443 ? "192.0.2.10" : "192.0.2.11";
+        spec.ttl = 63;
+        want = toward_client(build(&spec));
+        first = fragment(&want, id, 0, 480);
+        later = fragment(&want, id, 480, 0);
+        send_frame(rig, &(struct frame[]){
+                            fragment(&answer, id, last_first ? 480 : 0, last_first ? 0 : 480)}[0]);
+        turn(rig);
+        assert_int_equal(counters(rig)->held_packets, last_first);
+        send_frame(rig, &(struct frame[]){
+                            fragment(&answer, id, last_first ? 0 : 480, last_first ? 480 : 0)}[0]);
+        turn(rig);
+        assert_true(receive(rig, PORT, &out));
+        assert_frame("the first", &out, &first);
+        assert_true(receive(rig, PORT, &out));
+        assert_frame("the later one", &out, &later);
+    }
+    assert_int_equal(count_drops(rig), 0);
+    drop(rig, "from a port that no service has",
+         fragment(&(struct frame[]){whole(UDP4(.source = "198.51.100.11", .source_port = 445,
+                                               .destination = "203.0.113.9",
+                                               .destination_port = 40000, .payload = 1000))}[0],
+                  9, 0, 480),
+         HB_DROP_NAT_NO_SESSION);
+}
+
 /* A server's RST or FIN moves the flow's entry on. */
 static void a_server_ends_it(void **state)
 {
@@ -343,9 +390,11 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, rig_setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(requests_and_answers), TEST(options_and_extensions), TEST(extensions),
-        TEST(no_udp_checksum),      TEST(what_cannot_pass),       TEST(own_address),
-        TEST(answers_in_fragments), TEST(a_server_ends_it),       TEST(errors),
+        TEST(requests_and_answers), TEST(options_and_extensions),
+        TEST(extensions),           TEST(no_udp_checksum),
+        TEST(what_cannot_pass),     TEST(own_address),
+        TEST(answers_in_fragments), TEST(answers_in_fragments_for_two_vips),
+        TEST(a_server_ends_it),     TEST(errors),
         TEST(answers_too_big),      TEST(errors_about_answers),
     };
     int failed = rig_open();

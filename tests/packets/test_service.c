@@ -133,6 +133,39 @@ static void a_full_port(void **state)
     assert_false(receive(rig, NARROW_PORT, &out));
 }
 
+/* The same of a port whose link is known to be down: for that reason, and for no other port's. */
+static void a_port_without_a_link(void **state)
+{
+    _Atomic uint32_t links_down = UINT32_C(1) << NARROW_PORT;
+    struct rig *rig = *state;
+    struct frame in = TCP4(.flags = ACK, .payload = 60), out;
+
+    rig->worker->config.links_down = &links_down;
+    make_pools(rig, 2);
+    rig->backend[1].port = NARROW_PORT;
+    add_service(rig, 4, HB_PROTOCOL_TCP, 80, 0);
+    add_service(rig, 4, HB_PROTOCOL_TCP, 81, 1);
+    publish(rig);
+    for (uint32_t mixed = 0; mixed < 2; mixed++) { /* all by one port, then by two */
+        for (uint32_t i = 0; i < 10; i++)
+            send_frame(rig, &in);
+        if (mixed)
+            send_frame(rig, &(struct frame[]){TCP4(.destination_port = 81)}[0]);
+        turn(rig);
+        take_all(rig, NARROW_PORT);
+        assert_int_equal(receive(rig, PORT, &out), mixed);
+        assert_int_equal(counters(rig)->drops[HB_DROP_LINK_DOWN], 7 * (mixed + 1));
+    }
+    links_down = UINT32_C(1) << PORT; /* another's */
+    for (uint32_t i = 0; i < 10; i++)
+        send_frame(rig, &in);
+    turn(rig);
+    take_all(rig, NARROW_PORT);
+    assert_int_equal(counters(rig)->drops[HB_DROP_LINK_DOWN], 14);
+    assert_int_equal(counters(rig)->drops[HB_DROP_TX_FULL], 7);
+    rig->worker->config.links_down = NULL;
+}
+
 static void a_full_punt_port(void **state)
 {
     struct rig *rig = *state;
@@ -373,6 +406,7 @@ int main(void)
         TEST(tcp_and_udp_on_one_port),
         TEST(ports_come_and_go),
         TEST(a_full_port),
+        TEST(a_port_without_a_link),
         TEST(a_full_punt_port),
         TEST(a_mixed_burst),
         TEST(clients_of_one_network_spread),

@@ -3,6 +3,7 @@
  * generation. */
 #include "control_scene.h"
 
+#include <malloc.h>
 #include <string.h>
 
 #include "clock.h"
@@ -54,6 +55,15 @@ static void hear_error(struct scene *scene, struct quote quote)
     hb_control_icmp_heard(scene->control, HB_FAMILY_IPV4, message, size);
 }
 #define HEAR(...) hear_error(scene, (struct quote){__VA_ARGS__})
+
+static json_int_t number_of(struct scene *scene, const char *member)
+{
+    json_t *json = request(scene, "GET", "/v1/status", 200);
+    json_int_t number = json_integer_value(json_object_get(json, member));
+
+    json_decref(json);
+    return number;
+}
 
 static struct hb_model_backend *backend_one(struct scene *scene)
 {
@@ -111,11 +121,13 @@ static void test_what_changes_nothing(void **state)
     HEAR(.type = 3, .code = 4, .mtu = 0);
     HEAR(.type = 3, .code = 4, .mtu = 575);
     assert_int_equal(path->too_big, 3);
+    assert_int_equal(scene->control->icmp_ignored, 0);
     HEAR(.type = 3, .code = 4, .mtu = 1400, .source = "203.0.113.11");
     HEAR(.type = 3, .code = 4, .mtu = 1400, .to = "198.51.100.3");
     HEAR(.type = 3, .code = 4, .mtu = 1400, .inner = "192.0.2.11");
     HEAR(.type = 3, .code = 4, .mtu = 1400, .size = 26);
     assert_int_equal(path->too_big, 3);
+    assert_int_equal(scene->control->icmp_ignored, 4);
     assert_int_equal(path->mtu, 0);
     hb_control_publish(scene->control);
     assert_int_equal(scene->control->publication.wanted, wanted);
@@ -149,6 +161,85 @@ static void test_errors_are_counted(void **state)
                                     "\"one\",address=\"198.51.100.1\"} 2\n"));
 }
 
+/* ---- floods ---- */
+
+#define FLOOD 100000
+
+static uint32_t next_random(void)
+{
+    static uint32_t state = 2463534242u; /* xorshift32: the same in every run */
+
+    state ^= state << 13;
+    state ^= state >> 17;
+    return state ^= state << 5;
+}
+
+/* What somebody can send who knows the addresses of backends, VIPs or tunnel, but not all of them,
+ * or an MTU that nobody believes. `known`: it names all of them. */
+static struct quote forge(bool *known)
+{
+    static const uint16_t mtus[] = {0, 68, 575, 1501, 65535};
+    static const char *const sources[] = {"203.0.113.10", "203.0.113.11", "198.51.100.1"};
+    static const char *const backends[] = {"198.51.100.1", "198.51.100.3", "192.0.2.10"};
+    static const char *const inners[] = {"192.0.2.10", "192.0.2.11", "10.0.0.1"};
+    uint32_t source = next_random() % 3, to = next_random() % 3, inner = next_random() % 3;
+    struct quote quote = {.type = 3, .code = 4, .size = next_random() % 2 ? 40 : 28};
+
+    *known = source == 0 && to == 0 && (inner == 0 || quote.size == 28);
+    quote.mtu = *known ? mtus[next_random() % 5] : (uint16_t)next_random();
+    quote.source = sources[source];
+    quote.to = backends[to];
+    quote.inner = inners[inner];
+    return quote;
+}
+
+static void hear_random_bytes(struct scene *scene)
+{
+    uint8_t message[128];
+    size_t size = next_random() % (sizeof(message) + 1);
+
+    for (size_t i = 0; i < size; i++)
+        message[i] = (uint8_t)next_random();
+    hb_control_icmp_heard(scene->control, next_random() % 2 ? HB_FAMILY_IPV6 : HB_FAMILY_IPV4,
+                          message, size);
+}
+
+static void test_a_flood_of_forged_errors(void **state)
+{
+    struct scene *scene = *state;
+    struct hb_control *control = scene->control;
+    uint64_t wanted, news, ignored = 0, named = 0;
+    const struct hb_path *path;
+    struct hb_rewrite rewrite;
+    size_t memory;
+
+    start_serving(scene);
+    path = &backend_one(scene)->path;
+    rewrite = backend_one(scene)->rewrite;
+    wanted = control->publication.wanted;
+    news = hb_events_newest(control->events);
+    memory = mallinfo2().uordblks;
+    for (uint32_t i = 0; i < FLOOD; i++) {
+        bool known;
+
+        hear_error(scene, forge(&known));
+        hear_random_bytes(scene);
+        ignored += 1 + !known;
+        named += known;
+    }
+    /* Counted, every one, and nothing else. */
+    assert_true(named > FLOOD / 20 && named < FLOOD / 2);
+    assert_int_equal(path->too_big, named);
+    assert_int_equal(control->icmp_ignored, ignored);
+    assert_int_equal(path->mtu, 0);
+    assert_memory_equal(&backend_one(scene)->rewrite, &rewrite, sizeof(rewrite));
+    assert_int_equal(hb_events_newest(control->events), news);
+    assert_int_equal(mallinfo2().uordblks, memory);
+    hb_control_publish(control);
+    assert_int_equal(control->publication.wanted, wanted);
+    assert_int_equal(number_of(scene, "icmp_ignored"), ignored);
+}
+
 /* IPv6 packets of 1,280 bytes fit every link, so they must fit the tunnel. */
 static void test_a_pool_that_serves_ipv6(void **state)
 {
@@ -172,6 +263,7 @@ int main(void)
         TEST(test_a_small_path),
         TEST(test_what_changes_nothing),
         TEST(test_errors_are_counted),
+        TEST(test_a_flood_of_forged_errors),
         TEST(test_a_pool_that_serves_ipv6),
     };
 

@@ -32,7 +32,7 @@
 #include "halbach/types.h"
 
 #define HB_COUNTERS_MAGIC   UINT64_C(0x31544e4348434c42) /* "BLCHCNT1", little-endian */
-#define HB_COUNTERS_VERSION 3
+#define HB_COUNTERS_VERSION 4
 #define HB_TALKERS_MAX      128
 
 struct hb_counters_header {

@@ -28,7 +28,7 @@
     X(NO_BACKEND,        "no_backend",        "the pool has no usable backend") \
     X(OVERSIZE,          "oversize",          "does not fit the link once encapsulated") \
     X(NO_HEADROOM,       "no_headroom",       "no room in front of the packet for the tunnel header") \
-    X(TX_FULL,           "tx_full",           "the transmit queue did not take it") \
+    X(TX_FULL,           "tx_full",           "the transmit queue did not take it, though the port has a link") \
     X(PUNT_FULL,         "punt_full",         "the punt port did not take it") \
     X(BROADCAST,         "broadcast",         "for a VIP, but sent to a link-layer broadcast or group address") \
     X(UDP_LITE,          "udp_lite",          "UDP-Lite for a VIP, which is not balanced") \
@@ -50,8 +50,7 @@
     X(NAT_PORTS,         "nat_ports",         "no source port was free for a new flow") \
     X(NAT_PROTOCOL,      "nat_protocol",      "packet that address translation can't carry") \
     X(RESET,             "reset",             "TCP flow that its backend serves no more, ended by reset; its ends were told") \
-    X(LINK_DOWN,         "link_down",         "the backend's port has no link") \
-    X(OWN_TUNNEL,        "own_tunnel",        "tunnel packet to this balancer that is not its to open") \
+    X(LINK_DOWN,         "link_down",         "the transmit queue did not take it, and the port has no link") \
     X(NO_MBUF,           "no_mbuf",           "no buffer was free for a copy or an answer") \
     X(NAT_NO_WAY,        "nat_no_way",        "answer of a backend while no route to clients is known") \
     X(NAT_SESSIONS,      "nat_sessions",      "all sessions of full NAT are in use by established flows") \
