@@ -226,9 +226,11 @@ since_of() { api GET backends | jq "[.backends[] | select(.pool == \"web\" and .
 checked_by() { api GET backends | is_true "[.backends[] | select(.pool == \"web\") | .check.type] | unique == [\"$1\"]"; }
 needed kill_nginx 1
 needed wait_for 10 "b1 of web is down" is web b1 down
-needed wait_for 10 "it is down for a second" eval '[ "$(since_of b1)" -ge 1 ]'
+down_for_a_second() { is web b1 down && [ "$(since_of b1)" -ge 1 ]; }
+still_there() { down_for_a_second && is web b2 up && checked_by http; }
+needed wait_for 10 "it is down for a second" down_for_a_second
 check "BL-76: a check of another type is taken" web_check "type: http, port: 80, path: /echo"
-check "BL-76: it begins where the old one was" eval 'is web b1 down && [ "$(since_of b1)" -ge 1 ] && is web b2 up && checked_by http'
+check "BL-76: it begins where the old one was" still_there
 needed start_nginx 1
 mended web b1
 check "BL-76: a check that must fail is taken" web_check "type: http, port: 80, path: /echo, status: 404"
