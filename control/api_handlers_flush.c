@@ -55,7 +55,7 @@ static void on_flushed(void *context, const struct hb_flush_reply *reply)
     struct hb_api_call *call = context;
     struct hb_control *control = call->control;
     const struct hb_hello_reply *hello = hb_publisher_hello(control->publisher);
-    char actor[HB_ACTOR_TEXT];
+    char actor[HB_ACTOR_TEXT], text[HB_EVENT_CAUSE];
 
     if (reply == NULL) {
         hb_api_refuse(call, 503,
@@ -66,9 +66,11 @@ static void on_flushed(void *context, const struct hb_flush_reply *reply)
     hb_actor_print(&call->actor, actor);
     hb_log(HB_LOG_NOTICE, "the flow caches were flushed by %s: %" PRIu64 " entries",
            actor[0] != '\0' ? actor : "an operator", reply->flows);
+    snprintf(text, sizeof(text), "flow caches flushed: %" PRIu64 " entries forgotten",
+             reply->flows);
     hb_events_begin(control->events, &call->actor);
-    hb_events_add(control->events, HB_NEWS_FLUSH, NULL, NULL,
-                  "flow caches flushed: %" PRIu64 " entries forgotten", reply->flows);
+    hb_events_add(control->events, HB_NEWS_FLUSH, NULL, NULL, "%s", text);
+    hb_control_note_action(control, text);
     hb_events_end(control->events);
     hb_api_answer(call, 200,
                   json_pack("{s:o, s:i, s:i}", "flows", hb_json_count(reply->flows),

@@ -11,13 +11,24 @@
 
 static json_t *describe_generation(const struct hb_past_generation *generation)
 {
-    return json_pack(
-        "{s:I, s:I, s:o, s:I, s:s, s:o, s:s}", "number", (json_int_t)generation->number, "unix",
-        (json_int_t)generation->unix_s, "configuration",
-        generation->configuration ? json_integer((json_int_t)generation->configuration)
-                                  : json_null(),
-        "moved", (json_int_t)generation->moved, "outcome", hb_outcome_name(generation->outcome),
-        "actor", hb_actor_json(&generation->actor), "cause", generation->cause);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:s, s:o, s:s}", "number",
+                     (json_int_t)generation->number, "first", (json_int_t)generation->first,
+                     "count", (json_int_t)(generation->number - generation->first + 1), "unix",
+                     (json_int_t)generation->unix_s, "first_unix",
+                     (json_int_t)generation->first_unix_s, "configuration",
+                     generation->configuration ? json_integer((json_int_t)generation->configuration)
+                                               : json_null(),
+                     "moved", (json_int_t)generation->moved, "outcome",
+                     hb_outcome_name(generation->outcome), "actor",
+                     hb_actor_json(&generation->actor), "cause", generation->cause);
+}
+
+static json_t *describe_action(const struct hb_past_action *action)
+{
+    return json_pack("{s:I, s:o, s:o, s:s}", "unix", (json_int_t)action->unix_s, "generation",
+                     action->generation ? json_integer((json_int_t)action->generation)
+                                        : json_null(),
+                     "actor", hb_actor_json(&action->actor), "action", action->text);
 }
 
 static json_t *describe_configuration(const struct hb_history *history,
@@ -42,16 +53,19 @@ void hb_api_get_history(struct hb_api_call *call)
 {
     const struct hb_history *history = call->control->history;
     json_t *generations = json_array(), *configurations = json_array();
+    json_t *actions = json_array();
 
     for (uint32_t g = 0; g < history->generations_count; g++)
         json_array_append_new(generations, describe_generation(&history->generations[g]));
     for (uint32_t c = 0; c < history->configurations_count; c++)
         json_array_append_new(configurations,
                               describe_configuration(history, &history->configurations[c]));
+    for (uint32_t a = 0; a < history->actions_count; a++)
+        json_array_append_new(actions, describe_action(&history->actions[a]));
     hb_api_answer(call, 200,
-                  json_pack("{s:I, s:o, s:o, s:o}", "in_use", (json_int_t)history->in_use,
+                  json_pack("{s:I, s:o, s:o, s:o, s:o}", "in_use", (json_int_t)history->in_use,
                             "rollback", hb_json_rollback(history), "configurations", configurations,
-                            "generations", generations));
+                            "generations", generations, "actions", actions));
 }
 
 /* The number to go back to, or 0 after a refusal. */

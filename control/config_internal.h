@@ -240,7 +240,13 @@ bool hb_config_read_sources(struct hb_config_reader *reader, const struct hb_con
 void hb_config_check_service(struct hb_config_reader *reader, uint32_t index);
 void hb_config_check_lists(struct hb_config_reader *reader);
 void hb_config_check_service_keys(struct hb_config_reader *reader);
-/* config_vips.c: `backends` are sorted by address. */
+/* config_vips.c, config_nat_rules.c: `backends` are sorted by address. */
+/* The first whose address is not below this one, or NULL. */
+const struct hb_config_entry *hb_config_first_from(const struct hb_config_entry *backends,
+                                                   uint32_t count,
+                                                   const struct hb_address *address);
+void hb_config_check_nat_sources(struct hb_config_reader *reader,
+                                 const struct hb_config_entry *backends, uint32_t count);
 void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_config_entry *backends,
                           uint32_t count);
 

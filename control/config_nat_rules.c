@@ -267,13 +267,35 @@ static void check_source(struct hb_config_reader *reader, uint32_t index,
                                "%s is the VIP of service %s as well; leave it out",
                                hb_vip_print(&vip.address, vip.length, text), service->name);
     }
+}
+
+static void check_backends_in(struct hb_config_reader *reader, uint32_t index,
+                              const struct hb_address_prefix *prefix,
+                              const struct hb_config_entry *backends, uint32_t count)
+{
+    const struct hb_pool_config *pool = &reader->config->pools[index];
+    const struct hb_config_entry *end = backends + count;
+    const struct hb_config_entry *at = hb_config_first_from(backends, count, &prefix->address);
+    int line = hb_config_line_of(reader, &pool->nat.sources, pool->line);
+    char path[HB_CONFIG_PATH], text[HB_ADDRESS_TEXT];
+
+    snprintf(path, sizeof(path), "pools[%u].nat.sources", index);
+    for (; at != NULL && at < end && hb_address_prefix_holds(prefix, at->address); at++)
+        hb_config_complain(reader, line, path, "%s is the backend at line %d as well; leave it out",
+                           hb_address_print(at->address, text),
+                           reader->config->pools[at->pool].backends[at->index].line);
+}
+
+void hb_config_check_nat_sources(struct hb_config_reader *reader,
+                                 const struct hb_config_entry *backends, uint32_t count)
+{
+    const struct hb_config *config = reader->config;
+
     for (uint32_t p = 0; p < config->pools_count; p++)
-        for (uint32_t b = 0; b < config->pools[p].backends_count; b++)
-            if (hb_address_prefix_holds(prefix, &config->pools[p].backends[b].address))
-                hb_config_complain(reader, line, path,
-                                   "%s is the backend at line %d as well; leave it out",
-                                   hb_address_print(&config->pools[p].backends[b].address, text),
-                                   config->pools[p].backends[b].line);
+        for (uint32_t i = 0; hb_config_is_nat(config->pools[p].forwarding) &&
+                             i < config->pools[p].nat.sources.count;
+             i++)
+            check_backends_in(reader, p, &config->pools[p].nat.sources.prefix[i], backends, count);
 }
 
 uint32_t hb_nat_count_sources(const struct hb_nat_config *nat)

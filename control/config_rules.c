@@ -191,6 +191,7 @@ static void check_addresses(struct hb_config_reader *reader, struct hb_config_en
     }
     qsort(entries, count, sizeof(*entries), hb_config_compare_entries);
     hb_config_check_vips(reader, entries, count);
+    hb_config_check_nat_sources(reader, entries, count);
 }
 
 static uint64_t count_backends(const struct hb_config *config)

@@ -43,17 +43,15 @@ static void check_vip_source(struct hb_config_reader *reader, uint32_t index,
                            hb_address_print(source, other), hb_config_line_of(reader, source, 0));
 }
 
-/* The first of the sorted backends whose address is not below the VIP's: if any lies in the prefix,
- * that one does. */
-static const struct hb_config_entry *find_first(const struct hb_config_entry *backends,
-                                                uint32_t count, const struct hb_address *vip)
+const struct hb_config_entry *hb_config_first_from(const struct hb_config_entry *backends,
+                                                   uint32_t count, const struct hb_address *address)
 {
     uint32_t low = 0, high = count;
 
     while (low < high) {
         uint32_t middle = (low + high) / 2;
 
-        if (hb_address_compare(backends[middle].address, vip) < 0)
+        if (hb_address_compare(backends[middle].address, address) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -76,7 +74,7 @@ void hb_config_check_vips(struct hb_config_reader *reader, const struct hb_confi
             continue;
         check_vip_source(reader, i, &config->tunnel_source);
         check_vip_source(reader, i, &config->tunnel_source6);
-        within = find_first(backends, count, &service->vip);
+        within = hb_config_first_from(backends, count, &service->vip); /* if any, that one */
         if (within == NULL || !holds(service, within->address))
             continue;
         path_of(path, i);

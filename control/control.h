@@ -225,6 +225,9 @@ void hb_control_save_soon(struct hb_control *control);
 
 /* Writes the history down, now or in the background, when it has changed. */
 void hb_control_save_history(struct hb_control *control);
+/* What the actor of this moment did and makes no generation: into the history, and onto the disk.
+ */
+void hb_control_note_action(struct hb_control *control, const char *text);
 void hb_control_save_history_soon(struct hb_control *control);
 /* Before the history is written by other means: nothing older is written over it later. */
 void hb_control_hold_history(struct hb_control *control);

@@ -73,13 +73,22 @@ static bool pass_deadlines(struct hb_control *control, uint64_t now_ms)
     return any;
 }
 
-static bool any_ramps(const struct hb_model *model)
+/* If it leads to no other generation it is no cause. */
+static void tell_ramps(const struct hb_control *control, const struct hb_model_pool *pool)
 {
-    bool any = false;
+    const struct hb_model_backend *one = NULL;
+    uint32_t count = 0;
 
-    for (uint32_t p = 0; p < model->pools_count; p++)
-        any = any || model->pools[p].ramps;
-    return any;
+    for (uint32_t b = 0; pool->ramps && b < pool->backends_count; b++) {
+        if (pool->backends[b]->ramp_since_ms == 0)
+            continue;
+        one = pool->backends[b];
+        count++;
+    }
+    if (count == 1)
+        hb_events_add_routine(control->events, "slow start of backend %s", one->name);
+    else if (count > 1)
+        hb_events_add_routine(control->events, "slow starts in pool %s", pool->name);
 }
 
 void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context)
@@ -90,8 +99,8 @@ void hb_control_on_life_timer(evutil_socket_t fd, short what, void *context)
     (void)what;
     if (pass_deadlines(control, hb_now_ms()))
         hb_control_save(control);
-    if (any_ramps(control->model)) /* if it leads to no other generation it is no cause */
-        hb_events_add_cause(control->events, "a step of a slow start");
+    for (uint32_t p = 0; p < control->model->pools_count; p++)
+        tell_ramps(control, &control->model->pools[p]);
     hb_control_publish_touched(control); /* schedules the next */
 }
 

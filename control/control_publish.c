@@ -132,7 +132,7 @@ static void note_generation(struct hb_control *control, uint64_t moved)
                                             .configuration = control->history->in_use,
                                             .moved = moved};
 
-    hb_events_take_cause(control->events, generation.cause, &generation.actor);
+    generation.routine = hb_events_take_cause(control->events, generation.cause, &generation.actor);
     hb_history_add(control->history, &generation);
 }
 

@@ -131,6 +131,14 @@ void hb_control_save_history(struct hb_control *control)
         note_history(control, hb_history_save(control->history));
 }
 
+void hb_control_note_action(struct hb_control *control, const char *text)
+{
+    struct hb_actor actor = hb_events_actor(control->events);
+
+    hb_history_act(control->history, hb_now_unix(), &actor, text);
+    hb_control_save_history(control);
+}
+
 static int run_history(void *data)
 {
     return hb_history_save(data);

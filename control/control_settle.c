@@ -36,6 +36,7 @@ static void end_round(struct hb_control *control)
         hb_log(HB_LOG_INFO, "%u slots have settled", settling->settled);
         hb_events_add(control->events, HB_NEWS_SETTLED, NULL, NULL, "%u slots have settled",
                       settling->settled);
+        hb_events_add_routine(control->events, "slots have settled");
         hb_control_changed(control);
     }
     settling->settled = 0;

@@ -16,6 +16,7 @@ struct hb_events {
     struct hb_actor actor;
     char cause[HB_EVENT_CAUSE];
     uint32_t causes_left_out;
+    bool cause_is_routine; /* nothing else stands in `cause` */
     struct hb_actor cause_actor;
     struct hb_event ring[HB_EVENTS_KEPT];
 };
@@ -27,7 +28,7 @@ static const struct {
     [HB_NEWS_CONTROL] = {"control", true},      [HB_NEWS_BACKEND] = {"backend", true},
     [HB_NEWS_ROUTE] = {"route", true},          [HB_NEWS_DRAIN] = {"drain", true},
     [HB_NEWS_RELOAD] = {"reload", true},        [HB_NEWS_ROLLBACK] = {"rollback", true},
-    [HB_NEWS_POLICY] = {"policy", true},        [HB_NEWS_SETTLED] = {"settled", true},
+    [HB_NEWS_POLICY] = {"policy", true},        [HB_NEWS_SETTLED] = {"settled", false},
     [HB_NEWS_PUBLISHED] = {"published", false}, [HB_NEWS_REJECTED] = {"rejected", false},
     [HB_NEWS_DATAPLANE] = {"dataplane", false}, [HB_NEWS_MAINTENANCE] = {"maintenance", false},
     [HB_NEWS_FLUSH] = {"flush", false},
@@ -95,23 +96,31 @@ static bool is_told(const char *causes, const char *text)
     return false;
 }
 
-static void add_cause(struct hb_events *events, const char *text)
+bool hb_cause_add(char cause[HB_EVENT_CAUSE], const char *text)
 {
-    size_t used = strlen(events->cause), length = strlen(text);
+    size_t used = strlen(cause), length = strlen(text);
 
-    if (length == 0 || is_told(events->cause, text))
+    if (length == 0 || is_told(cause, text))
+        return true;
+    if (used > 0 && used + 2 + length >= HB_EVENT_CAUSE - RESERVED)
+        return false;
+    /* The first is always told, cut if it must be. */
+    if (used == 0)
+        snprintf(cause, HB_EVENT_CAUSE, "%.*s", HB_EVENT_CAUSE - RESERVED, text);
+    else
+        snprintf(cause + used, HB_EVENT_CAUSE - used, "; %s", text);
+    return true;
+}
+
+static void add_cause(struct hb_events *events, const char *text, bool routine)
+{
+    if (text[0] == '\0' || is_told(events->cause, text))
         return;
     if (events->cause_actor.by ==
         HB_ACTOR_NONE) /* whom to ask, whatever else happened just before */
         events->cause_actor = events->actor;
-    /* The first is always told, cut if it must be. */
-    if (used == 0)
-        snprintf(events->cause, sizeof(events->cause), "%.*s",
-                 (int)sizeof(events->cause) - RESERVED, text);
-    else if (used + 2 + length < sizeof(events->cause) - RESERVED)
-        snprintf(events->cause + used, sizeof(events->cause) - used, "; %s", text);
-    else
-        events->causes_left_out++;
+    events->cause_is_routine = routine && (events->cause_is_routine || events->cause[0] == '\0');
+    events->causes_left_out += !hb_cause_add(events->cause, text);
 }
 
 void hb_events_add_cause(struct hb_events *events, const char *format, ...)
@@ -124,26 +133,44 @@ void hb_events_add_cause(struct hb_events *events, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    add_cause(events, text);
+    add_cause(events, text, false);
 }
 
-void hb_events_take_cause(struct hb_events *events, char cause[HB_EVENT_CAUSE],
+void hb_events_add_routine(struct hb_events *events, const char *format, ...)
+{
+    char text[HB_EVENT_MESSAGE];
+    va_list arguments;
+
+    if (events == NULL)
+        return;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    add_cause(events, text, true);
+}
+
+bool hb_events_take_cause(struct hb_events *events, char cause[HB_EVENT_CAUSE],
                           struct hb_actor *actor)
 {
+    bool routine;
     size_t used;
 
     cause[0] = '\0';
     *actor = (struct hb_actor){.by = HB_ACTOR_NONE};
     if (events == NULL)
-        return;
+        return false;
     used = strlen(events->cause);
+    routine = used > 0 && events->cause_is_routine && events->cause_actor.by == HB_ACTOR_NONE;
     memcpy(cause, events->cause, used + 1);
-    if (events->causes_left_out > 0)
+    if (routine && events->causes_left_out > 0)
+        snprintf(cause + used, HB_EVENT_CAUSE - used, "; and more");
+    else if (events->causes_left_out > 0)
         snprintf(cause + used, HB_EVENT_CAUSE - used, "; and %u more", events->causes_left_out);
     *actor = events->cause_actor;
     events->cause[0] = '\0';
     events->causes_left_out = 0;
     events->cause_actor = (struct hb_actor){.by = HB_ACTOR_NONE};
+    return routine;
 }
 
 /* --- events --- */
@@ -173,7 +200,7 @@ void hb_events_add(struct hb_events *events, enum hb_news type, const char *pool
     vsnprintf(event->message, sizeof(event->message), format, arguments);
     va_end(arguments);
     if (types[type].is_cause)
-        add_cause(events, event->message);
+        add_cause(events, event->message, false);
     if (events->listener != NULL)
         events->listener(events->context, event);
 }

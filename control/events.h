@@ -83,10 +83,20 @@ void hb_events_begin(struct hb_events *events, const struct hb_actor *actor);
 void hb_events_end(struct hb_events *events);
 struct hb_actor hb_events_actor(const struct hb_events *events);
 
+/* The same for what goes on by itself, step by step, long after somebody began it: slow starts,
+ * slots that settle. It is worded without figures, so that each step has the same words. */
+void hb_events_add_routine(struct hb_events *events, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Moves out what has happened since the last call and can change what is published: "backend web1
- * is down: port 80: refused; drain of web2", or "" when nothing has. Also who began it. */
-void hb_events_take_cause(struct hb_events *events, char cause[HB_EVENT_CAUSE],
+ * is down: port 80: refused; drain of web2", or "" when nothing has. Also who began it. Returns
+ * whether there was nothing but routine. */
+bool hb_events_take_cause(struct hb_events *events, char cause[HB_EVENT_CAUSE],
                           struct hb_actor *actor);
+
+/* "; TEXT" at the end of `cause`, unless it says so already. False when there is no room; some is
+ * always left for "; and 12345 more". */
+bool hb_cause_add(char cause[HB_EVENT_CAUSE], const char *text);
 
 /* The number of the newest event and of the oldest that is kept; 0 when there is none. */
 uint64_t hb_events_newest(const struct hb_events *events);

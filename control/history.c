@@ -18,14 +18,75 @@
 
 /* --- generations --- */
 
+static bool acted_after(const struct hb_history *history, uint64_t generation)
+{
+    for (uint32_t a = 0; a < history->actions_count; a++) {
+        if (history->actions[a].generation == generation)
+            return true;
+    }
+    return false;
+}
+
+/* Whether what came after is more of the same. A generation that was refused stands for itself. */
+static bool goes_on(const struct hb_history *history, const struct hb_past_generation *row,
+                    const struct hb_past_generation *next)
+{
+    return row->routine && next->routine && row->number + 1 == next->first &&
+           row->configuration == next->configuration && row->outcome == next->outcome &&
+           row->outcome != HB_OUTCOME_REFUSED && !acted_after(history, row->number);
+}
+
+static void join_causes(char cause[HB_EVENT_CAUSE], const char *more)
+{
+    char parts[HB_EVENT_CAUSE], *next;
+    bool all = true;
+
+    snprintf(parts, sizeof(parts), "%s", more);
+    for (char *part = parts; part != NULL; part = next) {
+        next = strstr(part, "; ");
+        if (next != NULL) {
+            *next = '\0';
+            next += 2;
+        }
+        all = hb_cause_add(cause, part) && all;
+    }
+    if (!all && !hb_cause_add(cause, "and more"))
+        strcat(cause, "; and more"); /* there is always room for it */
+}
+
+/* Makes one row of the last two, if they belong together. */
+static void fold_last(struct hb_history *history)
+{
+    struct hb_past_generation *row, *last;
+
+    if (history->generations_count < 2)
+        return;
+    last = &history->generations[history->generations_count - 1];
+    row = last - 1;
+    if (!goes_on(history, row, last))
+        return;
+    row->number = last->number;
+    row->unix_s = last->unix_s;
+    row->moved += last->moved;
+    join_causes(row->cause, last->cause);
+    history->generations_count--;
+}
+
 void hb_history_add(struct hb_history *history, const struct hb_past_generation *generation)
 {
+    struct hb_past_generation *last;
+
+    /* Two that nobody has answered: without a dataplane a slow start goes on. */
+    fold_last(history);
     if (history->generations_count == HB_HISTORY_GENERATIONS) {
         history->generations_count--;
         memmove(history->generations, history->generations + 1,
                 history->generations_count * sizeof(history->generations[0]));
     }
-    history->generations[history->generations_count++] = *generation;
+    last = &history->generations[history->generations_count++];
+    *last = *generation;
+    last->first = last->number;
+    last->first_unix_s = last->unix_s;
     history->changed = true;
 }
 
@@ -36,8 +97,29 @@ void hb_history_outcome(struct hb_history *history, uint64_t number, enum hb_out
             continue;
         history->changed |= history->generations[g].outcome != outcome;
         history->generations[g].outcome = outcome;
+        fold_last(history);
         return;
     }
+}
+
+/* --- actions --- */
+
+void hb_history_act(struct hb_history *history, uint64_t unix_s, const struct hb_actor *actor,
+                    const char *text)
+{
+    struct hb_past_action *action;
+
+    if (history->actions_count == HB_HISTORY_ACTIONS) {
+        history->actions_count--;
+        memmove(history->actions, history->actions + 1,
+                history->actions_count * sizeof(history->actions[0]));
+    }
+    action = &history->actions[history->actions_count++];
+    *action = (struct hb_past_action){.unix_s = unix_s, .actor = *actor};
+    if (history->generations_count > 0)
+        action->generation = history->generations[history->generations_count - 1].number;
+    snprintf(action->text, sizeof(action->text), "%s", text);
+    history->changed = true;
 }
 
 /* --- configurations --- */

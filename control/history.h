@@ -24,21 +24,36 @@
 
 #include "events.h"
 
-#define HB_HISTORY_GENERATIONS  200 /* kept */
+#define HB_HISTORY_GENERATIONS  200 /* rows kept */
+#define HB_HISTORY_ACTIONS      100 /* kept */
 #define HB_CONFIGURATIONS_MAX   100
 #define HB_CONFIGURATIONS_KEPT  10 /* unless the configuration says otherwise */
 #define HB_CONFIGURATION_DIGEST 33 /* bytes of its text */
 
 enum hb_outcome { HB_OUTCOME_WANTED, HB_OUTCOME_SERVED, HB_OUTCOME_REFUSED, HB_OUTCOMES };
 
+/* One row: a generation, or several that follow one another, all of them routine (the steps of slow
+ * starts, slots that settle) with the same outcome. So routine pushes nothing out that somebody
+ * did.
+ */
 struct hb_past_generation {
-    uint64_t number;
-    uint64_t unix_s;
+    uint64_t number; /* of the last */
+    uint64_t first;  /* none is missing in between */
+    uint64_t unix_s, first_unix_s;
     uint64_t configuration; /* its number; 0: not known */
-    uint64_t moved;         /* slots, in all tables */
+    uint64_t moved;         /* slots, in all tables and generations */
+    bool routine;           /* not kept over restarts: a row of before takes no more in */
     enum hb_outcome outcome;
     struct hb_actor actor;
     char cause[HB_EVENT_CAUSE];
+};
+
+/* What somebody did that makes no generation. */
+struct hb_past_action {
+    uint64_t unix_s;
+    uint64_t generation; /* the last that was wanted then; 0: none */
+    struct hb_actor actor;
+    char text[HB_EVENT_CAUSE];
 };
 
 struct hb_past_configuration {
@@ -54,6 +69,8 @@ struct hb_history {
     char *path, *folder;
     struct hb_past_generation generations[HB_HISTORY_GENERATIONS]; /* oldest first */
     uint32_t generations_count;
+    struct hb_past_action actions[HB_HISTORY_ACTIONS]; /* oldest first */
+    uint32_t actions_count;
     struct hb_past_configuration configurations[HB_CONFIGURATIONS_MAX]; /* oldest first */
     uint32_t configurations_count;
     uint64_t in_use; /* a configuration's number; 0: none yet */
@@ -74,10 +91,16 @@ int hb_history_save(struct hb_history *history);
 
 /* --- generations --- */
 
-/* A new generation is wanted; its number must be above all before. */
+/* A new generation is wanted; its number must be above all before. `first` and `first_unix_s` are
+ * filled in. */
 void hb_history_add(struct hb_history *history, const struct hb_past_generation *generation);
 /* What became of a generation; nothing when it is not kept. */
 void hb_history_outcome(struct hb_history *history, uint64_t number, enum hb_outcome outcome);
+
+/* --- actions --- */
+
+void hb_history_act(struct hb_history *history, uint64_t unix_s, const struct hb_actor *actor,
+                    const char *text);
 
 /* --- configurations --- */
 

@@ -49,11 +49,20 @@ json_t *hb_actor_json(const struct hb_actor *actor)
 
 static json_t *generation_to_json(const struct hb_past_generation *generation)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:s, s:o, s:s}", "number",
-                     (json_int_t)generation->number, "unix", (json_int_t)generation->unix_s,
-                     "configuration", (json_int_t)generation->configuration, "moved",
-                     (json_int_t)generation->moved, "outcome", outcome_names[generation->outcome],
-                     "actor", hb_actor_json(&generation->actor), "cause", generation->cause);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:s}", "number",
+                     (json_int_t)generation->number, "first", (json_int_t)generation->first, "unix",
+                     (json_int_t)generation->unix_s, "first_unix",
+                     (json_int_t)generation->first_unix_s, "configuration",
+                     (json_int_t)generation->configuration, "moved", (json_int_t)generation->moved,
+                     "outcome", outcome_names[generation->outcome], "actor",
+                     hb_actor_json(&generation->actor), "cause", generation->cause);
+}
+
+static json_t *action_to_json(const struct hb_past_action *action)
+{
+    return json_pack("{s:I, s:I, s:o, s:s}", "unix", (json_int_t)action->unix_s, "generation",
+                     (json_int_t)action->generation, "actor", hb_actor_json(&action->actor),
+                     "action", action->text);
 }
 
 static json_t *configuration_to_json(const struct hb_past_configuration *configuration)
@@ -74,7 +83,8 @@ static json_t *rollback_to_json(const struct hb_history *history)
 
 int hb_history_save(struct hb_history *history)
 {
-    json_t *generations = json_array(), *configurations = json_array(), *root;
+    json_t *generations = json_array(), *configurations = json_array(), *actions = json_array();
+    json_t *root;
     char *text = NULL;
     int error = -ENOMEM;
 
@@ -82,12 +92,16 @@ int hb_history_save(struct hb_history *history)
         json_array_append_new(generations, generation_to_json(&history->generations[g]));
     for (uint32_t c = 0; c < history->configurations_count; c++)
         json_array_append_new(configurations, configuration_to_json(&history->configurations[c]));
-    root = json_pack("{s:s, s:i, s:I, s:o, s:o, s:o}", "format", FORMAT, "version", VERSION,
-                     "in_use", (json_int_t)history->in_use, "rollback", rollback_to_json(history),
-                     "configurations", configurations, "generations", generations);
+    for (uint32_t a = 0; a < history->actions_count; a++)
+        json_array_append_new(actions, action_to_json(&history->actions[a]));
+    root =
+        json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o}", "format", FORMAT, "version", VERSION,
+                  "in_use", (json_int_t)history->in_use, "rollback", rollback_to_json(history),
+                  "configurations", configurations, "generations", generations, "actions", actions);
     /* Short of memory the arrays are short too: nothing incomplete may replace a whole file. */
     if (root != NULL && json_array_size(generations) == history->generations_count &&
-        json_array_size(configurations) == history->configurations_count)
+        json_array_size(configurations) == history->configurations_count &&
+        json_array_size(actions) == history->actions_count)
         text = json_dumps(root, JSON_INDENT(1));
     json_decref(root);
     if (text != NULL)
@@ -141,6 +155,14 @@ static bool read_number(const json_t *object, const char *name, uint64_t *number
     return true;
 }
 
+/* A member that earlier versions did not write. */
+static bool read_new_number(const json_t *object, const char *name, uint64_t before,
+                            uint64_t *number)
+{
+    *number = before;
+    return json_object_get(object, name) == NULL || read_number(object, name, number);
+}
+
 static bool read_text(const json_t *object, const char *name, char *text, size_t size)
 {
     const char *value = json_string_value(json_object_get(object, name));
@@ -182,10 +204,21 @@ static bool read_generation(const json_t *object, struct hb_past_generation *gen
     return outcome != NULL && o < HB_OUTCOMES &&
            read_number(object, "number", &generation->number) &&
            read_number(object, "unix", &generation->unix_s) &&
+           read_new_number(object, "first", generation->number, &generation->first) &&
+           read_new_number(object, "first_unix", generation->unix_s, &generation->first_unix_s) &&
+           generation->first <= generation->number &&
            read_number(object, "configuration", &generation->configuration) &&
            read_number(object, "moved", &generation->moved) &&
            read_actor(object, &generation->actor) &&
            read_text(object, "cause", generation->cause, sizeof(generation->cause));
+}
+
+static bool read_action(const json_t *object, struct hb_past_action *action)
+{
+    return read_number(object, "unix", &action->unix_s) &&
+           read_number(object, "generation", &action->generation) &&
+           read_actor(object, &action->actor) &&
+           read_text(object, "action", action->text, sizeof(action->text));
 }
 
 static bool read_configuration(const json_t *object, struct hb_past_configuration *configuration)
@@ -214,6 +247,7 @@ static const char *read_index(const json_t *root, struct hb_history *history)
 {
     const json_t *generations = json_object_get(root, "generations");
     const json_t *configurations = json_object_get(root, "configurations");
+    const json_t *actions = json_object_get(root, "actions"); /* earlier versions had none */
     const char *format = json_string_value(json_object_get(root, "format"));
     uint64_t version;
 
@@ -224,7 +258,9 @@ static const char *read_index(const json_t *root, struct hb_history *history)
     if (!read_number(root, "in_use", &history->in_use) || !read_rollback(root, history) ||
         !json_is_array(generations) || !json_is_array(configurations) ||
         json_array_size(generations) > HB_HISTORY_GENERATIONS ||
-        json_array_size(configurations) > HB_CONFIGURATIONS_MAX)
+        (actions != NULL && !json_is_array(actions)) ||
+        json_array_size(configurations) > HB_CONFIGURATIONS_MAX ||
+        json_array_size(actions) > HB_HISTORY_ACTIONS)
         return "a member is missing or of the wrong type";
     for (size_t g = 0; g < json_array_size(generations); g++) {
         if (!read_generation(json_array_get(generations, g),
@@ -235,6 +271,10 @@ static const char *read_index(const json_t *root, struct hb_history *history)
         if (!read_configuration(json_array_get(configurations, c),
                                 &history->configurations[history->configurations_count++]))
             return "a configuration's entry is damaged";
+    }
+    for (size_t a = 0; a < json_array_size(actions); a++) {
+        if (!read_action(json_array_get(actions, a), &history->actions[history->actions_count++]))
+            return "an action's entry is damaged";
     }
     return NULL;
 }

@@ -271,6 +271,7 @@ int hb_maintenance_set(struct hb_control *control, bool withdrawn)
     hb_log(HB_LOG_NOTICE, "maintenance: %s by an operator", state_name(withdrawn));
     hb_events_add(control->events, HB_NEWS_MAINTENANCE, NULL, NULL, "maintenance: %s",
                   state_name(withdrawn));
+    hb_control_note_action(control, withdrawn ? "maintenance begun" : "maintenance ended");
     begin_command(control);
     return 0;
 }

@@ -186,6 +186,7 @@ int hb_model_assign_ids(struct hb_model *model)
             hb_service_start_tally(model, service);
         }
     }
+    hb_model_index_services(model);
     return 0;
 }
 
@@ -261,13 +262,17 @@ struct hb_model_backend *hb_model_backend_by_id(const struct hb_model *model, ui
     return NULL;
 }
 
+void hb_model_index_services(struct hb_model *model)
+{
+    for (uint32_t s = 0; s < model->services_count; s++)
+        model->service_at[model->services[s].id] = (uint16_t)s;
+}
+
 const struct hb_model_service *hb_model_service_by_id(const struct hb_model *model, uint32_t id)
 {
-    for (uint32_t s = 0; s < model->services_count; s++) {
-        if (model->services[s].id == id)
-            return &model->services[s];
-    }
-    return NULL;
+    uint32_t at = id < HB_SERVICES_MAX ? model->service_at[id] : UINT32_MAX;
+
+    return at < model->services_count && model->services[at].id == id ? &model->services[at] : NULL;
 }
 
 const char *hb_backend_key(char *key, const char *pool, const struct hb_address *address)

@@ -157,6 +157,7 @@ struct hb_model {
     uint32_t pools_count;
     struct hb_model_service *services; /* in the order of the file */
     uint32_t services_count;
+    uint16_t service_at[HB_SERVICES_MAX]; /* by id: its index, once hb_model_index_services() ran */
     struct hb_hash_key hash_key;
     uint64_t table_seed;
     struct hb_address tunnel_source, tunnel_source6;
@@ -224,6 +225,8 @@ struct hb_model_backend *hb_pool_backend(const struct hb_model_pool *pool,
 /* The backend with an id, and its pool if `pool` is not NULL; NULL when there is none. */
 struct hb_model_backend *hb_model_backend_by_id(const struct hb_model *model, uint32_t id,
                                                 struct hb_model_pool **pool);
+/* After services or their ids have changed. */
+void hb_model_index_services(struct hb_model *model);
 const struct hb_model_service *hb_model_service_by_id(const struct hb_model *model, uint32_t id);
 
 /* What the pool's policy sees of a member. */

@@ -383,6 +383,7 @@ static void commit_pools(struct stage *stage, const struct hb_config *config)
 static void commit_services(struct stage *stage, const struct hb_config *config)
 {
     struct hb_model *model = stage->model;
+    bool kept[HB_SERVICES_MAX] = {false}; /* by id */
     char key[HB_ID_KEY_SIZE];
 
     for (uint32_t s = 0; s < config->services_count; s++) {
@@ -398,14 +399,12 @@ static void commit_services(struct stage *stage, const struct hb_config *config)
                  strcmp(model->pools[old->pool].name, pool) != 0)
             stage->diff->services_changed++;
         service->pool = stage->pool_at[service->pool];
+        kept[service->id] = true;
     }
     for (uint32_t s = 0; s < model->services_count; s++) {
         const struct hb_model_service *old = &model->services[s];
-        bool kept = false;
 
-        for (uint32_t i = 0; i < config->services_count && !kept; i++)
-            kept = stage->services[i].id == old->id;
-        if (kept)
+        if (kept[old->id])
             continue;
         stage->diff->services_removed++;
         hb_ids_release(model->service_ids, hb_model_service_key(key, old));
@@ -471,6 +470,7 @@ int hb_model_apply(struct hb_model *model, const struct hb_config *config, uint6
     number_pools(model);
     model->services = stage.services;
     model->services_count = config->services_count;
+    hb_model_index_services(model);
     model->hash_key = config->hash_key;
     model->table_seed = config->table_seed;
     model->tunnel_source = config->tunnel_source;

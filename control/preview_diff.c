@@ -8,13 +8,15 @@
 #include "model_internal.h"
 #include "preview.h"
 
-static bool same_service(const struct hb_service_config *config,
-                         const struct hb_model_service *service)
+/* The service of now that has the same VIP, protocol and ports. */
+static const struct hb_model_service *find_service(const struct hb_model *model,
+                                                   const struct hb_service_config *config)
 {
-    return config->port == service->port && config->port_last == service->port_last &&
-           config->protocol == service->protocol &&
-           config->prefix_length == service->prefix_length &&
-           hb_address_compare(&config->vip, &service->vip) == 0;
+    char key[HB_ID_KEY_SIZE];
+
+    hb_service_key(key, &config->vip, config->prefix_length, config->protocol, config->port,
+                   config->port_last);
+    return hb_model_service_by_id(model, hb_ids_find(model->service_ids, key));
 }
 
 static void count_services(struct hb_preview *preview)
@@ -24,18 +26,12 @@ static void count_services(struct hb_preview *preview)
     struct hb_model_diff *diff = &preview->diff;
     uint32_t kept = 0;
 
-    for (uint32_t s = 0; s < model->services_count; s++) {
-        const struct hb_model_service *old = &model->services[s];
-        const struct hb_service_config *new = NULL;
+    for (uint32_t s = 0; s < config->services_count; s++) {
+        const struct hb_service_config *new = &config->services[s];
+        const struct hb_model_service *old = find_service(model, new);
 
-        for (uint32_t i = 0; i < config->services_count && new == NULL; i++) {
-            if (same_service(&config->services[i], old))
-                new = &config->services[i];
-        }
-        if (new == NULL) {
-            diff->services_removed++;
+        if (old == NULL)
             continue;
-        }
         kept++;
         diff->services_changed +=
             strcmp(old->name, new->name) != 0 || old->tracking != new->tracking ||
@@ -43,6 +39,7 @@ static void count_services(struct hb_preview *preview)
             strcmp(model->pools[old->pool].name, config->pools[new->pool].name) != 0;
     }
     diff->services_added = config->services_count - kept;
+    diff->services_removed = model->services_count - kept;
 }
 
 static void count_backend(const struct hb_preview_backend *backend, struct hb_model_diff *diff)

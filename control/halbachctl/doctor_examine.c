@@ -20,8 +20,9 @@ struct cpus {
 struct examination {
     const char *root;
     json_t *findings;
-    struct cpus workers; /* CPUs of a running dataplane's workers */
-    unsigned processes;  /* dataplanes that run */
+    struct cpus workers;             /* CPUs of running dataplanes' workers */
+    unsigned short on_cpu[CPUS_MAX]; /* how many of them */
+    unsigned processes;              /* dataplanes that run */
 };
 
 enum level { OK, COSTS, UNKNOWN };
@@ -133,9 +134,7 @@ static void take_worker(struct examination *e, const char *folder, const char *t
     for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
         if (!cpus.has[cpu] || cpus.count != 1)
             continue;
-        if (e->workers.has[cpu])
-            find(e, "workers", COSTS, "give each worker a CPU of its own: -l or --lcores",
-                 "two workers share CPU %u", cpu);
+        e->on_cpu[cpu]++;
         e->workers.count += !e->workers.has[cpu];
         e->workers.has[cpu] = true;
     }
@@ -156,14 +155,23 @@ static void take_process(struct examination *e, const char *folder, const char *
 
 static void find_workers(struct examination *e)
 {
+    bool shared = false;
+
     for_each_entry(e, "/proc", take_process);
+    for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
+        if (e->on_cpu[cpu] < 2)
+            continue;
+        shared = true;
+        find(e, "workers", COSTS, "give each worker a CPU of its own: -l or --lcores",
+             "%u workers share CPU %u", e->on_cpu[cpu], cpu);
+    }
     if (e->processes == 0)
         find(e, "workers", UNKNOWN, "start halbach-dataplane and ask again",
              "no dataplane runs here: its CPUs are not known, and are not checked");
     else if (e->workers.count == 0)
         find(e, "workers", COSTS, "give EAL the CPUs: -l or --lcores",
              "the dataplane's workers are not bound to one CPU each");
-    else
+    else if (!shared)
         find(e, "workers", OK, "", "%u worker%s, each on a CPU of its own", e->workers.count,
              e->workers.count == 1 ? "" : "s");
 }

@@ -8,6 +8,50 @@
 #include "format.h"
 #include "json.h"
 
+static void add_generation(struct hb_table *table, const json_t *one)
+{
+    const char *outcome = hb_json_text(one, "outcome");
+    uint64_t first = hb_json_count(one, "first"), number = hb_json_count(one, "number");
+    struct hb_text text;
+
+    if (first < number)
+        hb_table_add(table, HB_PLAIN, "%" PRIu64 "-%" PRIu64, first, number);
+    else
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, number);
+    hb_table_add(table, HB_PLAIN, "%s", hb_format_time(&text, hb_json_count(one, "first_unix")));
+    hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "moved"));
+    if (hb_json_has(one, "configuration"))
+        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "configuration"));
+    else
+        hb_table_add(table, HB_PLAIN, "-");
+    hb_table_add(table, strcmp(outcome, "refused") == 0 ? HB_RED : HB_PLAIN, "%s", outcome);
+    hb_table_add(table, HB_PLAIN, "%s", hb_format_actor(&text, hb_json_at(one, "actor")));
+    if (first < number)
+        hb_table_add(table, HB_PLAIN, "%s (%" PRIu64 " times)", hb_json_text(one, "cause"),
+                     hb_json_count(one, "count"));
+    else
+        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(one, "cause"));
+}
+
+/* Those of before generation `first` that come after number *next. */
+static void add_actions(struct hb_table *table, const json_t *actions, uint64_t first, size_t *next)
+{
+    for (; *next < json_array_size(actions); ++*next) {
+        const json_t *one = json_array_get(actions, *next);
+        struct hb_text text;
+
+        if (hb_json_has(one, "generation") && hb_json_count(one, "generation") >= first)
+            return;
+        hb_table_add(table, HB_PLAIN, "-");
+        hb_table_add(table, HB_PLAIN, "%s", hb_format_time(&text, hb_json_count(one, "unix")));
+        hb_table_add(table, HB_PLAIN, "-");
+        hb_table_add(table, HB_PLAIN, "-");
+        hb_table_add(table, HB_PLAIN, "done");
+        hb_table_add(table, HB_PLAIN, "%s", hb_format_actor(&text, hb_json_at(one, "actor")));
+        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(one, "action"));
+    }
+}
+
 static void show_generations(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
@@ -16,29 +60,20 @@ static void show_generations(const struct hb_screen *screen, const json_t *answe
         {"CAUSE", false, 20},
     };
     const json_t *generations = hb_json_at(answer, "generations"), *one;
+    const json_t *actions = hb_json_at(answer, "actions");
     struct hb_table *table;
-    size_t i;
+    size_t i, next = 0;
 
-    if (json_array_size(generations) == 0) {
+    if (json_array_size(generations) == 0 && json_array_size(actions) == 0) {
         fprintf(screen->out, "no generation has been wanted yet\n");
         return;
     }
     table = hb_table_new(columns, 7);
     json_array_foreach (generations, i, one) {
-        const char *outcome = hb_json_text(one, "outcome");
-        struct hb_text text;
-
-        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "number"));
-        hb_table_add(table, HB_PLAIN, "%s", hb_format_time(&text, hb_json_count(one, "unix")));
-        hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "moved"));
-        if (hb_json_has(one, "configuration"))
-            hb_table_add(table, HB_PLAIN, "%" PRIu64, hb_json_count(one, "configuration"));
-        else
-            hb_table_add(table, HB_PLAIN, "-");
-        hb_table_add(table, strcmp(outcome, "refused") == 0 ? HB_RED : HB_PLAIN, "%s", outcome);
-        hb_table_add(table, HB_PLAIN, "%s", hb_format_actor(&text, hb_json_at(one, "actor")));
-        hb_table_add(table, HB_PLAIN, "%s", hb_json_text(one, "cause"));
+        add_actions(table, actions, hb_json_count(one, "first"), &next);
+        add_generation(table, one);
     }
+    add_actions(table, actions, UINT64_MAX, &next);
     hb_table_finish(table, screen);
 }
 

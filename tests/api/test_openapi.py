@@ -176,6 +176,9 @@ def call_all(caller):
     call("POST", "/v1/maintenance", "?state=on")
     call("POST", "/v1/maintenance", "?state=off")
     call("POST", "/v1/maintenance", "?state=away", 400)
+    caller.tap.equal([(act["action"], act["actor"]["by"]) for act in call("GET", "/v1/history").json["actions"]],
+                     [("flow caches flushed: 0 entries forgotten", "unix"), ("maintenance begun", "unix"),
+                      ("maintenance ended", "unix")], "what makes no generation is in the history, with who asked")
     caller.tap.equal([event["message"] for event in call("GET", "/v1/events").json["events"]
                       if event["type"] == "maintenance"], ["maintenance: withdrawn", "maintenance: announced"],
                      "maintenance is in the events")

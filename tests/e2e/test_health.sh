@@ -215,4 +215,28 @@ write_config 1 2
 check "BL-76: another path and status is another check" reloads
 check "BL-76: nobody falls for it" wait_for 5 "404 is what is wanted" eval \
     "is http b1 up && api GET backends | is_true 'any(.backends[]; .pool == \"http\" and (.reason | test(\"status 404\")))'"
+
+# BL-76 (d): the pool `web` gets another type of check while b1 is down, and later one that b2 cannot pass.
+web_check() {
+    write_config 1 2
+    sed -i "0,/health: { type: tcp, port: 80, /s||health: { $1, |" "$LAB_DIR/halbach.yaml"
+    reloads
+}
+since_of() { api GET backends | jq "[.backends[] | select(.pool == \"web\" and .name == \"$1\")][0].since_s"; }
+checked_by() { api GET backends | is_true "[.backends[] | select(.pool == \"web\") | .check.type] | unique == [\"$1\"]"; }
+needed kill_nginx 1
+needed wait_for 10 "b1 of web is down" is web b1 down
+down_for_a_second() { is web b1 down && [ "$(since_of b1)" -ge 1 ]; }
+still_there() { down_for_a_second && is web b2 up && checked_by http; }
+needed wait_for 10 "it is down for a second" down_for_a_second
+check "BL-76: a check of another type is taken" web_check "type: http, port: 80, path: /echo"
+check "BL-76: it begins where the old one was" still_there
+needed start_nginx 1
+mended web b1
+check "BL-76: a check that must fail is taken" web_check "type: http, port: 80, path: /echo, status: 404"
+found_both() { is web b1 down && is web b2 down; }
+check "BL-76: nobody stays up by what the old one found" wait_for 10 "both are down" found_both
+check "BL-76: and back" web_check "type: tcp, port: 80"
+mended web b1
+mended web b2
 finish

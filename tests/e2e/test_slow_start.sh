@@ -48,6 +48,9 @@ done_ramping() {
 check "the ramp ends" wait_for 30 "no slow start" done_ramping
 check "its share only grew" test $grows = 1
 check "the table is the one that a ramp never touched" test "$(digest)" = "$whole"
+# Two runs of control, each with its row, and a row each for the step in which something else happened.
+check_json "its steps are a few lines of history" "$(api GET history | jq -c '[.generations[] | select(.cause | test("slow start of backend b4")) | .count]')" \
+    'add >= 6 and length <= 4'
 ended_at=$(now)
 later_enough() { [ "$(outage open "$ended_at" | jq .requests)" -ge 200 ]; }
 needed wait_for 20 "200 new connections after the ramp" later_enough

@@ -3,6 +3,7 @@
 #include "control_scene.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* Packets of each backend: only of those who forwarded some is a previous owner kept. */
 static void set_packets(struct scene *scene)
@@ -40,6 +41,22 @@ static json_int_t member(json_t *json, const char *name)
     return json_integer_value(json_object_get(json, name));
 }
 
+/* A flush makes no generation: it stands among the actions, and after a restart as well. */
+static void expect_actions(struct scene *scene, size_t count, const char *last)
+{
+    json_t *json = request(scene, "GET", "/v1/history", 200), *actions, *action;
+
+    actions = json_object_get(json, "actions");
+    assert_int_equal(json_array_size(actions), count);
+    action = json_array_get(actions, count - 1);
+    if (count > 0) {
+        assert_string_equal(json_string_value(json_object_get(action, "action")), last);
+        assert_int_equal(member(action, "generation"), scene->control->publication.wanted);
+        assert_int_equal(number_at(action, "actor", "pid"), getpid());
+    }
+    json_decref(json);
+}
+
 /* How many events of a flush there are; each says who asked. */
 static unsigned count_events(struct scene *scene)
 {
@@ -71,6 +88,12 @@ static void test_settled_slots_are_flushed(void **state)
     assert_int_equal(member(json, "workers"), 2);
     json_decref(json);
     assert_int_equal(count_events(scene), 1);
+    expect_actions(scene, 1, "flow caches flushed: 9007199254740992 entries forgotten");
+    json_decref(request(scene, "POST", "/v1/maintenance?state=on", 200));
+    expect_actions(scene, 2, "maintenance begun");
+    close_control(scene);
+    open_control(scene);
+    assert_int_equal(scene->control->history->actions_count, 2);
 }
 
 static void test_unsettled_slots_are_not(void **state)
@@ -116,6 +139,7 @@ static void test_without_a_dataplane(void **state)
     assert_int_equal(status, 503);
     json_decref(request(scene, "POST", "/v1/flush", 503));
     assert_int_equal(count_events(scene), 0);
+    expect_actions(scene, 0, NULL);
 }
 
 int main(void)

@@ -49,12 +49,25 @@ static const char history_text[] =
     "  {\"number\": 2, \"unix\": 1790000050, \"size\": 801, \"in_use\": false,"
     "   \"actor\": {\"by\": \"unix\", \"uid\": 4294967294, \"pid\": 12}, \"cause\": \"reload\"}],"
     " \"generations\": ["
-    "  {\"number\": 7, \"unix\": 1790000050, \"configuration\": 2, \"moved\": 16402,"
+    "  {\"number\": 7, \"first\": 7, \"count\": 1, \"unix\": 1790000050,"
+    "   \"first_unix\": 1790000050, \"configuration\": 2, \"moved\": 16402,"
     "   \"outcome\": \"refused\", \"actor\": {\"by\": \"signal\", \"uid\": null, \"pid\": null},"
     "   \"cause\": \"reload\"},"
-    "  {\"number\": 8, \"unix\": 1790000100, \"configuration\": null, \"moved\": 0,"
+    "  {\"number\": 67, \"first\": 8, \"count\": 60, \"unix\": 1790000110,"
+    "   \"first_unix\": 1790000051, \"configuration\": 2, \"moved\": 21000, \"outcome\": "
+    "\"served\","
+    "   \"actor\": null, \"cause\": \"slow start of backend web1\"},"
+    "  {\"number\": 68, \"first\": 68, \"count\": 1, \"unix\": 1790000120,"
+    "   \"first_unix\": 1790000120, \"configuration\": null, \"moved\": 0,"
     "   \"outcome\": \"served\", \"actor\": {\"by\": \"tcp\", \"uid\": null, \"pid\": null},"
-    "   \"cause\": \"rollback from configuration 2 to 1; next hop of backend web1 found\"}]}";
+    "   \"cause\": \"rollback from configuration 2 to 1; next hop of backend web1 found\"}],"
+    " \"actions\": ["
+    "  {\"unix\": 1790000000, \"generation\": null, \"actor\": null,"
+    "   \"action\": \"maintenance begun\"},"
+    "  {\"unix\": 1790000115, \"generation\": 67, \"actor\": null,"
+    "   \"action\": \"flow caches flushed: 7 entries forgotten\"},"
+    "  {\"unix\": 1790000130, \"generation\": 68, \"actor\": null,"
+    "   \"action\": \"maintenance ended\"}]}";
 
 static void test_history(void **state)
 {
@@ -64,10 +77,16 @@ static void test_history(void **state)
     (void)state;
     hb_show_history(&screen, answer);
     expect(&screen,
-           "GEN  TIME                 MOVED  CONFIG  OUTCOME  BY               CAUSE\n"
-           "  7  2026-09-21 14:14:10  16402       2  refused  SIGHUP           reload\n"
-           "  8  2026-09-21 14:15:00      0       -  served   a client on TCP  rollback from "
+           " GEN  TIME                 MOVED  CONFIG  OUTCOME  BY               CAUSE\n"
+           "   -  2026-09-21 14:13:20      -       -  done     -                maintenance begun\n"
+           "   7  2026-09-21 14:14:10  16402       2  refused  SIGHUP           reload\n"
+           "8-67  2026-09-21 14:14:11  21000       2  served   -                slow start of "
+           "backend web1 (60 times)\n"
+           "   -  2026-09-21 14:15:15      -       -  done     -                flow caches "
+           "flushed: 7 entries forgotten\n"
+           "  68  2026-09-21 14:15:20      0       -  served   a client on TCP  rollback from "
            "configuration 2 to 1; next hop of backend web1 found\n"
+           "   -  2026-09-21 14:15:30      -       -  done     -                maintenance ended\n"
            "\n"
            "CONFIG  ACCEPTED             BYTES  STATE              BY                       CAUSE\n"
            "     1  2026-09-21 14:13:20    800  in use (rollback)  -                        start "

@@ -2,6 +2,7 @@
 /* What a reload does to the model: the difference between a configuration and what runs. */
 #include "model_fixture.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -257,7 +258,7 @@ static void count_left(void *context, struct hb_model_backend *backend)
 }
 
 /* BL-87: under ASan and LSan this also shows that nothing is leaked. */
-static void test_thousand_reloads(void **state)
+static void test_ten_thousand_reloads(void **state)
 {
     struct hb_model *model = *state;
     struct hb_plan plan = {0};
@@ -265,7 +266,7 @@ static void test_thousand_reloads(void **state)
 
     model->left = count_left;
     left_count = 0;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 10000; i++) {
         struct hb_config *config = make_web(3 + i % 4);
         char name[32];
 
@@ -285,6 +286,28 @@ static void test_thousand_reloads(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_model, close_model)
 
+/* BL-87: a backend that falls and comes back, with a table each time. */
+static void test_ten_thousand_flaps(void **state)
+{
+    struct hb_model *model = *state;
+    struct hb_plan plan = {0};
+    size_t in_use = 0;
+
+    apply(model, make_web(4));
+    resolve_all(model);
+    all_up(model);
+    for (int i = 0; i < 10000; i++) {
+        for (int times = 0; times < 3; times++)
+            probe(model, "web", "198.51.100.2", i % 2 == 1);
+        reconcile(model, &plan);
+        assert_int_equal(model->pools[0].usable, i % 2 == 1 ? 4 : 3);
+        if (i == 99)
+            in_use = mallinfo2().uordblks;
+    }
+    assert_int_equal(mallinfo2().uordblks, in_use);
+    hb_plan_clear(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,7 +321,8 @@ int main(void)
         CASE(test_health_is_borrowed_for_the_same_probe),
         CASE(test_refused_as_a_whole_when_ids_run_out),
         CASE(test_probe_port_of_the_first_service),
-        CASE(test_thousand_reloads),
+        CASE(test_ten_thousand_reloads),
+        CASE(test_ten_thousand_flaps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
