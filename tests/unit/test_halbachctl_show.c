@@ -471,6 +471,32 @@ static void test_drain_view(void **state)
     json_decref(blind);
 }
 
+/* A line that reached the terminal's last column could not be written over by the next one. */
+static void test_drain_bar_fits_the_terminal(void **state)
+{
+    struct hb_drain_view view = {
+        .flows = 38, .estimate_s = 70, .deadline_s = 17, .remembered = UINT64_MAX};
+    char line[HB_DRAIN_LINE];
+
+    (void)state;
+    hb_drain_bar(line, &view, 53, 4, 0);
+    assert_string_equal(line, "[########......................] 38 of 53 flows left, 4s, about 1m "
+                              "10s more, deadline in 17s");
+    hb_drain_bar(line, &view, 53, 4, 80);
+    assert_string_equal(line, "[####.............] 38 of 53 flows left, 4s, about 1m 10s more, "
+                              "deadline in 17s");
+    assert_int_equal(strlen(line), 79);
+    hb_drain_bar(line, &view, 53, 4, 67);
+    assert_string_equal(line, "38 of 53 flows left, 4s, about 1m 10s more, deadline in 17s");
+    for (unsigned width = 1; width < HB_DRAIN_LINE; width++) {
+        hb_drain_bar(line, &view, UINT64_MAX, UINT64_MAX, width);
+        assert_true(strlen(line) < width);
+    }
+    view.flows = 0;
+    hb_drain_bar(line, &view, 0, UINT64_MAX, 0);
+    assert_non_null(strstr(line, "untracked connections there"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +513,7 @@ int main(void)
         cmocka_unit_test(test_stats),
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_drain_view),
+        cmocka_unit_test(test_drain_bar_fits_the_terminal),
     };
 
     setenv("TZ", "UTC", 1);
