@@ -424,7 +424,9 @@ static void test_changes(void **state)
         parse("{\"applied\": true, \"backends\": ["
               "{\"pool\": \"web\", \"name\": \"web3\", \"changed\": true, \"flows\": 12,"
               " \"moved\": 16402, \"ideal\": 16384},"
-              "{\"pool\": \"api\", \"name\": \"web3\", \"changed\": false, \"flows\": 1}]}");
+              "{\"pool\": \"api\", \"name\": \"web3\", \"changed\": false, \"flows\": 1},"
+              "{\"pool\": \"old\", \"name\": \"web3\", \"changed\": false, \"flows\": 0, \"drain\":"
+              " {\"drained\": true, \"deadline_s\": 0, \"at_deadline\": \"reassign\"}}]}");
     json_t *reload = parse("{\"applied\": true, \"changed\": true, \"generation\": 9,"
                            " \"services\": {\"added\": 1, \"removed\": 0, \"changed\": 0},"
                            " \"backends\": {\"added\": 1, \"removed\": 2, \"changed\": 3},"
@@ -439,14 +441,25 @@ static void test_changes(void **state)
     expect(&screen,
            "web3 (pool web): draining, 12 flows left; 16402 slots moved (at least 16384 had to)\n"
            "web3 (pool api): drains already, 1 flow left\n"
+           "web3 (pool old): drained already, its deadline has passed; 'undrain' ends that\n"
            "web3 (pool web): back in service; 16402 slots moved (at least 16384 had to)\n"
            "web3 (pool api): was not draining\n"
+           "web3 (pool old): was not draining\n"
            "warning: halbach.yaml:3: odd\n"
            "services: 1 added, 0 removed, 0 changed\n"
            "backends: 1 added, 2 removed, 3 changed\n"
            "pool web: 13100 slots moved (at least 13107 had to)\n"
            "the dataplane forwards by generation 9\n");
     json_decref(drain);
+    json_decref(reload);
+
+    /* A new minimum, say: taken, and no generation comes of it. */
+    reload = parse("{\"applied\": true, \"changed\": false, \"generation\": 9,"
+                   " \"configuration\": 3, \"warnings\": []}");
+    screen = open_screen();
+    hb_show_reload(&screen, reload);
+    expect(&screen, "configuration 3 is in use; what the dataplane forwards by has not changed "
+                    "(generation 9)\n");
     json_decref(reload);
 }
 
