@@ -364,7 +364,7 @@ static void test_lookup(void **state)
     hb_show_lookup(&screen, none, "203.0.113.9:40000", "192.0.2.99:80", "tcp");
     expect(&screen, "203.0.113.9:40000 to 192.0.2.99:80, tcp\n"
                     "  goes to     no backend\n"
-                    "  decided by  nothing: no service has this VIP, protocol and port\n"
+                    "  decided by  nothing\n"
                     "  why         no service has 192.0.2.99, tcp, port 80\n"
                     "  generation  7\n");
     json_decref(flow);
