@@ -235,9 +235,14 @@ static bool read_weight(struct hb_api_call *call, struct weight_order *order)
     }
     if (text == NULL || reset != NULL || text[0] < '0' || text[0] > '9' || *end != '\0' ||
         weight > UINT16_MAX) {
-        hb_api_refuse(call, 400,
-                      "expected weight=N, a whole number from 0 to 65535, or reset=1 for the "
-                      "configured one");
+        if (text != NULL && reset == NULL)
+            hb_api_refuse(call, 400, "weight is \"%s\"; expected a whole number from 0 to %u", text,
+                          UINT16_MAX);
+        else
+            hb_api_refuse(call, 400,
+                          "expected weight=N, a whole number from 0 to %u, or reset=1 for the "
+                          "configured one",
+                          UINT16_MAX);
         return false;
     }
     *order = (struct weight_order){true, (uint32_t)weight};

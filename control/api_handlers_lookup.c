@@ -74,7 +74,9 @@ static void explain(const struct hb_lookup_reply *reply, const struct hb_model_b
 {
     switch (reply->source) {
     case HB_LOOKUP_NO_SERVICE:
-        snprintf(why, size, "no service has this VIP, protocol and port");
+        snprintf(why, size,
+                 "no service has this VIP, protocol and port: another port of a VIP is dropped "
+                 "(no_service), another address is the kernel's");
         break;
     case HB_LOOKUP_NO_BACKEND:
         snprintf(why, size, "the pool has no usable backend; packets are dropped (no_backend)");

@@ -156,7 +156,7 @@ static void complain_file(struct hb_config_reader *reader, int error)
 {
     switch (-error) {
     case ENOENT:
-        hb_config_complain(reader, 0, "", "there is no such file; name it with --config");
+        hb_config_complain(reader, 0, "", "there is no such file; is the path right?");
         break;
     case EACCES:
         hb_config_complain(reader, 0, "", "it may not be read by this user; check its permissions");

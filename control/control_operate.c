@@ -4,6 +4,7 @@
  * is in the table, and an error of saving leaves everything as it was: what was answered holds.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,8 @@ static void drain_one(struct hb_control *control, struct saved *saved,
     struct hb_model_backend *backend = saved->backend;
     const struct hb_health_config *health = &saved->pool->health;
     bool news = !backend->state.draining;
+    bool dated = order->deadline_ms != 0 && !backend->state.disabled;
+    char text[sizeof(saved->what)];
 
     if (news) {
         memset(&backend->drain, 0, sizeof(backend->drain));
@@ -112,12 +115,13 @@ static void drain_one(struct hb_control *control, struct saved *saved,
         hb_backend_state_apply(&backend->state, HB_EVENT_DRAIN, health->rise, health->fall,
                                hb_now_ms(), hb_now_ms());
     }
-    if (order->deadline_ms != 0 && !backend->state.disabled)
+    if (dated)
         set_deadline(&backend->drain, order);
-    if (news)
-        tell(saved, "drained");
-    else if (order->deadline_ms != 0)
-        tell(saved, "drain's deadline set");
+    if (!news && !dated)
+        return;
+    snprintf(text, sizeof(text), "drain's deadline set to %" PRIu64 " s from now (%s)",
+             order->deadline_ms / 1000, hb_at_deadline_name(order->at_deadline));
+    tell(saved, news ? "drained" : text);
 }
 
 int hb_control_drain(struct hb_control *control, const bool *chosen,

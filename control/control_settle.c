@@ -33,9 +33,11 @@ static void end_round(struct hb_control *control)
     settling->under_way = false;
     settling->next_ms = hb_now_ms() + pause;
     if (settling->settled > 0) {
-        hb_log(HB_LOG_INFO, "%u slots have settled", settling->settled);
-        hb_events_add(control->events, HB_NEWS_SETTLED, NULL, NULL, "%u slots have settled",
-                      settling->settled);
+        const char *verb = settling->settled == 1 ? " has" : "s have";
+
+        hb_log(HB_LOG_INFO, "%u slot%s settled", settling->settled, verb);
+        hb_events_add(control->events, HB_NEWS_SETTLED, NULL, NULL, "%u slot%s settled",
+                      settling->settled, verb);
         hb_events_add_routine(control->events, "slots have settled");
         hb_control_changed(control);
     }

@@ -171,7 +171,8 @@ static void show_paths(const struct hb_screen *screen, const json_t *backends, c
 void hb_show_backends(const struct hb_screen *screen, const json_t *answer, const char *pool,
                       bool down_only, bool traffic)
 {
-    const json_t *backends = hb_json_at(answer, "backends"), *backend;
+    json_t *backends = hb_json_by_name(hb_json_at(answer, "backends"));
+    const json_t *backend;
     struct hb_table *table =
         traffic ? hb_table_new(traffic_columns, 8) : hb_table_new(share_columns, 8);
     unsigned shown = 0;
@@ -191,6 +192,7 @@ void hb_show_backends(const struct hb_screen *screen, const json_t *answer, cons
         fprintf(screen->out, "(%s)\n", down_only ? "none: all are up" : "none");
     show_reasons(screen, backends, pool);
     show_paths(screen, backends, pool, down_only, traffic);
+    json_decref(backends);
 }
 
 static bool has_pool(const json_t *answer, const char *pool)

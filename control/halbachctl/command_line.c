@@ -42,32 +42,33 @@ static const struct hb_option options[] = {
 };
 
 #define DRAIN_DETAILS                                                                              \
-    "The backend leaves the lookup table at once and keeps its flows until they end. A drain\n"    \
-    "survives restarts; 'undrain' takes it back. With --wait a progress bar shows the flows\n"     \
-    "that remain and when they will have ended at the pace of the last half minute; ctrl-C ends\n" \
-    "the waiting, not the drain. At the deadline the flows that are left are kept, selected "      \
-    "anew\n"                                                                                       \
-    "(reassign), or reset. Refused when the pool would fall under its minimum, unless forced.\n"   \
-    "Exit status 1 when the dataplane has not taken the change yet (it will as soon as it can "    \
-    "be\n"                                                                                         \
-    "reached)."
+    "The backend leaves the lookup table at once and keeps its flows until they\n"                 \
+    "end. A drain survives restarts; 'undrain' takes it back. With --wait a\n"                     \
+    "progress bar shows the flows that remain and when they will have ended at the\n"              \
+    "pace of the last half minute; ctrl-C ends the waiting, not the drain. At the\n"               \
+    "deadline the flows that are left are kept, selected anew (reassign), or reset.\n"             \
+    "Refused when the pool would fall under its minimum, unless forced. Exit status\n"             \
+    "1 when the dataplane has not taken the change yet (it will as soon as it can\n"               \
+    "be reached)."
 
 #define PLAN_DETAILS                                                                               \
-    "Tells for each pool how many slots of the table would move, how many any method would have\n" \
-    "to move, every backend's share before and after, and how many live flows would break.\n"      \
-    "Backends that are new count as up. Nothing is changed. Exit status 1 when a reload would\n"   \
-    "refuse the file; every complaint is printed."
+    "Tells for each pool how many slots of the table would move, how many any\n"                   \
+    "method would have to move, every backend's share before and after, and how\n"                 \
+    "many live flows would break. Backends that are new count as up. Nothing is\n"                 \
+    "changed. Exit status 1 when a reload would refuse the file; every complaint is\n"             \
+    "printed."
 
 static const struct hb_command commands[] = {
     {"status", "", 0, 0, "watch", "is everything in sync, what is down, and why",
      "Begins with what is wrong, most urgent first, or says that all is well.", "halbachctl status",
      "the first thing to look at", hb_ctl_status},
     {"services", "", 0, 0, "watch", "the VIPs, their pools and their traffic",
-     "USABLE counts the backends that take new flows. DROPS are packets for the service that\n"
-     "could not be forwarded; 'halbachctl drops' names the reasons.",
+     "USABLE counts the backends that take new flows. DROPS are packets for the\n"
+     "service that could not be forwarded; 'halbachctl drops' names the reasons.",
      "halbachctl services", "list all services", hb_ctl_services},
     {"backends", "", 0, 0, "pool down traffic watch", "the backends, their state and their flows",
-     "SHARE is the part of the pool's new flows. Below the table stands why a backend is not up.",
+     "SHARE is the part of the pool's new flows. Below the table stands why a\n"
+     "backend is not up.",
      "halbachctl backends --pool web --down", "what is not up in pool web", hb_ctl_backends},
     {"drain", "BACKEND", 1, 1, "pool deadline at-deadline force wait",
      "give a backend no new flows; established ones go on", DRAIN_DETAILS,
@@ -77,40 +78,43 @@ static const struct hb_command commands[] = {
      "The reverse of drain. New flows come as soon as the backend is up.",
      "halbachctl undrain web3", "web3 is back from maintenance", hb_ctl_undrain},
     {"weight", "BACKEND [N]", 1, 2, "pool reset force", "change a backend's part of the new flows",
-     "Takes effect at once and holds until it is changed again, also after a reload or restart;\n"
-     "with --reset the weight of the configuration file holds again. 0: no new flows.",
+     "Takes effect at once and holds until it is changed again, also after a reload\n"
+     "or restart; with --reset the weight of the configuration file holds again. 0:\n"
+     "no new flows.",
      "halbachctl weight web3 5", "five times the new flows of a backend with weight 1",
      hb_ctl_weight},
     {"maintenance", "[on|off]", 0, 1, "wait", "take the whole balancer out of service, or back",
-     "Runs the command on_withdraw (or on_announce) of the configuration; the dataplane goes on\n"
-     "forwarding, so nothing is lost while routes change. With --wait it ends when it is safe to\n"
-     "stop the balancer: the command has succeeded, and no traffic comes for VIPs any more.\n"
-     "Without on or off: how it stands. Survives restarts.",
+     "Runs the command on_withdraw (or on_announce) of the configuration; the\n"
+     "dataplane goes on forwarding, so nothing is lost while routes change. With\n"
+     "--wait it ends when it is safe to stop the balancer: the command has\n"
+     "succeeded, and no traffic comes for VIPs any more. Without on or off: how it\n"
+     "stands. Survives restarts.",
      "halbachctl maintenance on --wait", "before a reboot of this machine", hb_ctl_maintenance},
     {"flush", "", 0, 0, "force", "have the dataplane forget all entries of its flow caches",
-     "Connections go on by the lookup table where slots have settled. Where some would break\n"
-     "(unsettled slots, bounded_load, a pool without a table) it asks first, or is refused unless\n"
-     "forced. The workers stop for some milliseconds. UDP flows go by the table from then on too.\n"
-     "Sessions of full NAT are kept: nothing else knows what they stand for.",
+     "Connections go on by the lookup table where slots have settled. Where some\n"
+     "would break (unsettled slots, bounded_load, a pool without a table) it asks\n"
+     "first, or is refused unless forced. The workers stop for some milliseconds.\n"
+     "UDP flows go by the table from then on too. Sessions of full NAT are kept:\n"
+     "nothing else knows what they stand for.",
      "halbachctl flush", "a cache full of a flood's entries", hb_ctl_flush},
     {"reload", "", 0, 0, "", "read the configuration file again",
-     "A file with a mistake is refused as a whole and changes nothing; every complaint is printed.",
+     "A file with a mistake is refused as a whole and changes nothing; every\n"
+     "complaint is printed.",
      "halbachctl reload", "apply an edited configuration", hb_ctl_reload},
     {"rollback", "[NUMBER]", 0, 1, "", "go back to the configuration before, in one step",
-     "Takes a former configuration as a whole, in one generation: the one before that in use, or\n"
-     "the one of a number; 'halbachctl history' lists them. The file on disk is not touched, so "
-     "it\n"
-     "differs then, and 'status' says so. The rollback holds, also over a restart of control,\n"
-     "until 'halbachctl reload' takes the file again, or the file is another one at a start.",
+     "Takes a former configuration as a whole, in one generation: the one before\n"
+     "that in use, or the one of a number; 'halbachctl history' lists them. The file\n"
+     "on disk is not touched, so it differs then, and 'status' says so. The rollback\n"
+     "holds, also over a restart of control, until 'halbachctl reload' takes the\n"
+     "file again, or the file is another one at a start.",
      "halbachctl rollback", "the last reload was a mistake", hb_ctl_rollback},
     {"history", "", 0, 0, "watch", "the last generations, and who or what caused each",
-     "Below stand the configurations that are kept for 'halbachctl rollback'. MOVED are slots of\n"
-     "the lookup tables that changed their owner.",
+     "Below stand the configurations that are kept for 'halbachctl rollback'. MOVED\n"
+     "are slots of the lookup tables that changed their owner.",
      "halbachctl history", "what changed, and who did it", hb_ctl_history},
     {"events", "", 0, 0, "follow since", "what happened: backends, drains, reloads, generations",
-     "The last thousand since control started. With --follow the stream ends when control does, "
-     "or\n"
-     "when events come much faster than they are read.",
+     "The last thousand since control started. With --follow the stream ends when\n"
+     "control does, or when events come much faster than they are read.",
      "halbachctl events --follow", "watch what happens as it happens", hb_ctl_events},
     {"plan", "", 0, 0, "file old", "what a configuration would change, before it is used",
      PLAN_DETAILS, "halbachctl plan -f new.yaml", "before a reload: does anything break?",
@@ -122,40 +126,38 @@ static const struct hb_command commands[] = {
      "Counts run since the start of the dataplane.", "halbachctl stats --watch",
      "traffic as it flows", hb_ctl_stats},
     {"top", "", 0, 0, "once watch", "services and backends by traffic, live",
-     "Packets, bits (without tunnel headers) and new flows a second, the busiest first. Where\n"
-     "standard output is no terminal, measurements follow one another. With --json rates are\n"
-     "numbers, one document a line.",
+     "Packets, bits (without tunnel headers) and new flows a second, the busiest\n"
+     "first. Where standard output is no terminal, measurements follow one another.\n"
+     "With --json rates are numbers, one document a line.",
      "halbachctl top", "what is going on just now", hb_ctl_top},
     {"talkers", "", 0, 0, "all watch", "the sources that send most packets to services",
-     "Each worker samples one packet of a burst and keeps the sources that come most often. What "
-     "a\n"
-     "source made up of the samples is told as two bounds; a source with more than 1/128 of a\n"
-     "worker's samples is never missing. Looks for a second (or as --watch says); --all: since "
-     "the\n"
-     "start of the dataplane.",
+     "Each worker samples one packet of a burst and keeps the sources that come most\n"
+     "often. What a source made up of the samples is told as two bounds; a source\n"
+     "with more than 1/128 of a worker's samples is never missing. Looks for a\n"
+     "second (or as --watch says); --all: since the start of the dataplane.",
      "halbachctl talkers", "who floods us", hb_ctl_talkers},
     {"drops", "", 0, 0, "all watch", "packets that were dropped, by reason",
      "Counts run since the start of the dataplane.", "halbachctl drops",
      "why packets do not arrive", hb_ctl_drops},
     {"lookup", "CLIENT:PORT VIP:PORT [tcp|udp|sctp]", 2, 3, "watch",
      "where a packet of one flow goes, and why",
-     "Asks the dataplane, which looks for the flow in its caches and, if there is none, in the\n"
-     "lookup table. IPv6 addresses stand in brackets. The protocol is tcp unless told otherwise.",
+     "Asks the dataplane, which looks for the flow in its caches and, if there is\n"
+     "none, in the lookup table. IPv6 addresses stand in brackets. The protocol is\n"
+     "tcp unless told otherwise.",
      "halbachctl lookup 203.0.113.9:40000 192.0.2.10:80", "which backend serves this client",
      hb_ctl_lookup},
     {"doctor", "[INTERFACE | PCI-ADDRESS]...", 0, HB_ARGUMENTS_MAX, "",
      "what on this machine costs the dataplane speed, and the remedy",
-     "Looks at hugepages, the CPUs of the running dataplane's workers (clock, isolation, "
-     "siblings),\n"
-     "and the NICs that are named (NUMA node, PCIe, ring size, mode of AF_XDP). Changes nothing "
-     "and\n"
-     "asks neither daemon. docs/benchmarking.md says why each of these matters.",
+     "Looks at hugepages, the CPUs of the running dataplane's workers (clock,\n"
+     "isolation, siblings), and the NICs that are named (NUMA node, PCIe, ring size,\n"
+     "mode of AF_XDP). Changes nothing and asks neither daemon. docs/benchmarking.md\n"
+     "says why each of these matters.",
      "halbachctl doctor eth0", "before measuring", hb_ctl_doctor},
     {"completion", "bash|zsh|backends|pools|services", 1, 1, "",
      "what a shell needs to complete halbachctl's words",
-     "Prints a script for the shell. Packages install it; by hand: 'source <(halbachctl "
-     "completion\n"
-     "bash)'. The scripts ask for the names of backends, pools and services in the same way.",
+     "Prints a script for the shell. Packages install it; by hand:\n"
+     "'source <(halbachctl completion bash)'. The scripts ask for the names of\n"
+     "backends, pools and services in the same way.",
      "halbachctl completion bash > /etc/bash_completion.d/halbachctl", "completion for all users",
      hb_ctl_completion},
     {"help", "[COMMAND]", 0, 2, "", "explain halbachctl, or one command", "",
@@ -303,6 +305,12 @@ static bool is_number(const char *word)
     return *word != '\0' && word[strspn(word, "0123456789.")] == '\0';
 }
 
+/* "-" and negative numbers are words: whoever gives such a weight is told what a weight is. */
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && (word[1] < '0' || word[1] > '9');
+}
+
 /* The options that have a short form are few. */
 static const char *long_form(const char *word, bool follows)
 {
@@ -432,7 +440,7 @@ bool hb_command_line_parse(struct hb_ctl *ctl, int argc, char **argv, int *statu
         if (!line.options_end && strcmp(word, "--") == 0) {
             line.options_end = true;
             line.next++;
-        } else if (!line.options_end && word[0] == '-' && word[1] != '\0') {
+        } else if (!line.options_end && is_option(word)) {
             if (long_form(word, false)[1] != '-') {
                 refuse_word(ctl->err, "option", "", word, NULL, "halbachctl help");
                 return false;

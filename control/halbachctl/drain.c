@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* halbachctl drain, undrain */
 #include <inttypes.h>
+#include <string.h>
 
 #include "api_client.h"
 #include "ctl.h"
 #include "drain_wait.h"
 #include "format.h"
 #include "json.h"
+
+/* The deadline has passed, and what was left did not stay: another deadline changes nothing. */
+static bool is_over(const json_t *backend)
+{
+    return hb_json_flag(backend, "drain.drained") && hb_json_has(backend, "drain.deadline_s") &&
+           hb_json_count(backend, "drain.deadline_s") == 0 &&
+           strcmp(hb_json_text(backend, "drain.at_deadline"), "keep") != 0;
+}
+
+static void show_duty(const struct hb_screen *screen, const json_t *backend, bool drain)
+{
+    if (hb_json_flag(backend, "changed"))
+        hb_print(screen, drain ? HB_YELLOW : HB_GREEN, drain ? "draining" : "back in service");
+    else if (!drain)
+        hb_print(screen, HB_PLAIN, "was not draining");
+    else if (is_over(backend))
+        hb_print(screen, HB_PLAIN, "drained already, its deadline has passed; 'undrain' ends that");
+    else
+        hb_print(screen, HB_PLAIN, "drains already");
+}
 
 void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool drain)
 {
@@ -19,14 +40,10 @@ void hb_show_drain(const struct hb_screen *screen, const json_t *answer, bool dr
 
         hb_print(screen, HB_PLAIN, "%s (pool %s): ", hb_json_text(backend, "name"),
                  hb_json_text(backend, "pool"));
-        if (!hb_json_flag(backend, "changed"))
-            hb_print(screen, HB_PLAIN, drain ? "drains already" : "was not draining");
-        else
-            hb_print(screen, drain ? HB_YELLOW : HB_GREEN, "%s",
-                     drain ? "draining" : "back in service");
-        if (drain)
-            fprintf(screen->out, ", %" PRIu64 " flow%s left", flows, flows == 1 ? "" : "s");
-        if (drain && hb_json_has(backend, "drain.deadline_s"))
+        show_duty(screen, backend, drain);
+        if (drain && !is_over(backend))
+            fprintf(screen->out, ", %" PRIu64 " flow%s left", flows, hb_plural(flows));
+        if (drain && !is_over(backend) && hb_json_has(backend, "drain.deadline_s"))
             fprintf(screen->out, ", deadline in %s (%s)",
                     hb_format_duration(&text, hb_json_count(backend, "drain.deadline_s")),
                     hb_json_text(backend, "drain.at_deadline"));

@@ -15,14 +15,17 @@
 #define LOOK_EVERY_MS 500
 #define PATIENCE_S    30 /* without an answer of control: it may be restarting */
 #define BAR_SIZE      30
+#define BAR_LEAST     5 /* a shorter one tells nothing */
+#define LINE_SIZE     (HB_DRAIN_LINE / 3)
 
 struct wait {
     const struct hb_ctl *ctl;
     const char *name;
     FILE *to;
-    bool bar;      /* on a terminal */
-    uint64_t most; /* flows at the beginning, or the most seen */
-    uint64_t told; /* the last number in a plain line */
+    bool bar;       /* on a terminal ... */
+    unsigned width; /* ... of so many columns; 0: not known */
+    uint64_t most;  /* flows at the beginning, or the most seen */
+    uint64_t told;  /* the last number in a plain line */
     bool told_any;
     bool told_blind; /* that the dataplane cannot be seen */
     time_t started, heard;
@@ -108,47 +111,68 @@ static bool look(const struct wait *wait, struct hb_drain_view *view, struct hb_
 }
 
 /* ", about 40s more, deadline in 5m", as far as it is known. */
-static void print_outlook(FILE *to, const struct hb_drain_view *view)
+static const char *outlook_of(const struct hb_drain_view *view, char text[LINE_SIZE])
 {
-    struct hb_text text;
+    struct hb_text time;
+    int at = 0;
 
+    text[0] = '\0';
     if (view->flows > 0 && view->estimate_s != UINT64_MAX && view->estimate_s != 0)
-        fprintf(to, ", about %s more", hb_format_duration(&text, view->estimate_s));
+        at = snprintf(text, LINE_SIZE, ", about %s more",
+                      hb_format_duration(&time, view->estimate_s));
     if (view->deadline_s != UINT64_MAX)
-        fprintf(to, ", deadline in %s", hb_format_duration(&text, view->deadline_s));
+        at += snprintf(text + at, LINE_SIZE - (size_t)at, ", deadline in %s",
+                       hb_format_duration(&time, view->deadline_s));
     if (view->flows == 0 && view->remembered > 0)
-        fprintf(to, ", %" PRIu64 " slots may still lead untracked connections there",
-                view->remembered);
+        snprintf(text + at, LINE_SIZE - (size_t)at,
+                 ", %" PRIu64 " slots may still lead untracked connections there",
+                 view->remembered);
+    return text;
+}
+
+void hb_drain_bar(char line[HB_DRAIN_LINE], const struct hb_drain_view *view, uint64_t most,
+                  uint64_t seconds, unsigned width)
+{
+    char bar[BAR_SIZE + 1], outlook[LINE_SIZE], words[LINE_SIZE];
+    int room = BAR_SIZE, done;
+    struct hb_text time;
+
+    snprintf(words, sizeof(words), "%" PRIu64 " of %" PRIu64 " flow%s left, %s", view->flows, most,
+             hb_plural(most), hb_format_duration(&time, seconds));
+    outlook_of(view, outlook);
+    /* A line that is wider than the terminal could not be written over: the bar gives way. The last
+     * column stays free, since some terminals begin a new line behind it. */
+    if (width > 0)
+        room = (int)width - 4 - (int)strlen(words) - (int)strlen(outlook);
+    room = room > BAR_SIZE ? BAR_SIZE : room < BAR_LEAST ? 0 : room;
+    done = most > 0 ? (int)((double)(most - view->flows) * room / (double)most) : room;
+    memset(bar, '.', (size_t)room);
+    memset(bar, '#', (size_t)done);
+    bar[room] = '\0';
+    snprintf(line, HB_DRAIN_LINE, "%s%s%s%s%s", room > 0 ? "[" : "", bar, room > 0 ? "] " : "",
+             words, outlook);
+    if (width > 0 && width <= HB_DRAIN_LINE && strlen(line) >= width)
+        line[width - 1] = '\0';
 }
 
 static void show_bar(struct wait *wait, const struct hb_drain_view *view)
 {
-    uint64_t flows = view->flows;
-    char bar[BAR_SIZE + 1];
-    unsigned done = BAR_SIZE;
-    struct hb_text text;
+    char line[HB_DRAIN_LINE];
 
-    if (wait->most > 0)
-        done = (unsigned)((double)(wait->most - flows) * BAR_SIZE / (double)wait->most);
-    memset(bar, '.', BAR_SIZE);
-    memset(bar, '#', done);
-    bar[BAR_SIZE] = '\0';
-    fprintf(wait->to, "\r\033[K[%s] %" PRIu64 " of %" PRIu64 " flow%s left, %s", bar, flows,
-            wait->most, hb_plural(wait->most),
-            hb_format_duration(&text, (uint64_t)(now_s() - wait->started)));
-    print_outlook(wait->to, view);
+    hb_drain_bar(line, view, wait->most, (uint64_t)(now_s() - wait->started), wait->width);
+    fprintf(wait->to, "\r\033[K%s", line);
     fflush(wait->to);
 }
 
 static void show_line(struct wait *wait, const struct hb_drain_view *view)
 {
     uint64_t flows = view->flows;
+    char outlook[LINE_SIZE];
 
     if (wait->told_any && wait->told == flows)
         return;
-    fprintf(wait->to, "%s: %" PRIu64 " flow%s left", wait->name, flows, hb_plural(flows));
-    print_outlook(wait->to, view);
-    fputc('\n', wait->to);
+    fprintf(wait->to, "%s: %" PRIu64 " flow%s left%s\n", wait->name, flows, hb_plural(flows),
+            outlook_of(view, outlook));
     fflush(wait->to);
     wait->told = flows;
     wait->told_any = true;
@@ -246,6 +270,7 @@ int hb_drain_wait(const struct hb_ctl *ctl, const char *name, uint64_t flows)
         .ctl = ctl,
         .name = name,
         .to = ctl->json ? ctl->err : ctl->screen.out,
+        .width = ctl->screen.width,
         .most = flows,
         .started = now_s(),
         .heard = now_s(),

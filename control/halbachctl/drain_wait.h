@@ -27,6 +27,12 @@ struct hb_drain_view {
 struct hb_drain_view hb_drain_view(const json_t *backends, const json_t *status, const char *name,
                                    const char *pool);
 
+/* The line of a bar: `most` flows at the beginning, `seconds` since then. It is shorter than
+ * `width` columns (0: of no limit). Pure. */
+#define HB_DRAIN_LINE 384
+void hb_drain_bar(char line[HB_DRAIN_LINE], const struct hb_drain_view *view, uint64_t most,
+                  uint64_t seconds, unsigned width);
+
 /* Waits, showing progress on standard error with --json, else on standard output; `flows` is where
  * it begins. Returns the exit status: 0 when no flow is left. SIGINT and SIGTERM end the waiting;
  * the drain stays in place. */

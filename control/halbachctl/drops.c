@@ -10,7 +10,7 @@
 void hb_show_drops(const struct hb_screen *screen, const json_t *answer, bool all)
 {
     static const struct hb_column columns[] = {
-        {"REASON", false, 0}, {"PACKETS", true, 0}, {"MEANING", false, 20}};
+        {"REASON", false, 0}, {"PACKETS", true, 0}, {"MEANING", false, 20 | HB_FOLD}};
     const json_t *drop;
     struct hb_table *table;
     struct hb_text text;

@@ -69,7 +69,7 @@ static json_t *describe(const struct hb_hash_choice *choice, const struct hb_has
 void hb_show_hash_owner(const struct hb_screen *screen, const json_t *document)
 {
     static const struct hb_column columns[] = {
-        {"METHOD", false, 0}, {"OWNER", false, 0}, {"HOW", false, 20}};
+        {"METHOD", false, 0}, {"OWNER", false, 0}, {"HOW", false, 20 | HB_FOLD}};
     struct hb_table *table = hb_table_new(columns, 3);
     const json_t *row;
     size_t i;

@@ -39,18 +39,19 @@ const struct hb_option hb_hash_option_rows[] = {
 };
 
 #define BACKENDS_HELP                                                                              \
-    "--backends takes a number (S0, S1, ... of weight 1), a file with a line a backend\n"          \
-    "(NAME [WEIGHT [ZONE]]), or a configuration that ends in .yaml: one pool of it, with its\n"    \
-    "addresses, weights, zones, seed and table size."
+    "--backends takes a number (S0, S1, ... of weight 1), a file with a line a\n"                  \
+    "backend (NAME [WEIGHT [ZONE]]), or a configuration that ends in .yaml: one\n"                 \
+    "pool of it, with its addresses, weights, zones, seed and table size."
 
 const struct hb_command hb_hash_commands[] = {
     {"hash compare", "", 0, 0,
      "backends pool change keys hashes algorithms hit seed vnodes table-size",
      "what a change of backends moves, by each hashing method",
-     BACKENDS_HELP "\nKeys are made up unless a file has them. HIT RATIO and MISSES show caches\n"
-                   "behind the backends: a key that moved is not where it is looked for. SD is\n"
-                   "the standard deviation of the keys for each backend. Only methods with 0\n"
-                   "BETWEEN OLD never move a key from one backend that stays to another.",
+     BACKENDS_HELP
+     "\nKeys are made up unless a file has them. HIT RATIO and MISSES show caches\n"
+     "behind the backends: a key that moved is not where it is looked for. SD is the\n"
+     "standard deviation of the keys for each backend. Only methods with 0 BETWEEN\n"
+     "OLD never move a key from one backend that stays to another.",
      "halbachctl hash compare --backends 4 --change add:1 --keys 10000 --vnodes 100",
      "a fifth backend joins four", hb_ctl_hash_compare},
     {"hash balance", "", 0, 0, "backends pool keys vnodes seed",
@@ -63,8 +64,9 @@ const struct hb_command hb_hash_commands[] = {
      "halbachctl hash owner user:42 --backends 4", "where user:42 lives", hb_ctl_hash_owner},
     {"hash prefer", "KEY", 1, 1, "backends pool count zones algorithms seed vnodes table-size",
      "which backends a key prefers, in order",
-     "The first is its owner; the next take over when those before are gone, full, or should\n"
-     "have a copy. With --zones as many distinct zones as there are come first.\n" BACKENDS_HELP,
+     "The first is its owner; the next take over when those before are gone, full,\n"
+     "or should have a copy. With --zones as many distinct zones as there are come\n"
+     "first.\n" BACKENDS_HELP,
      "halbachctl hash prefer user:42 --count 3 --zones --backends backends.txt",
      "three places for copies of user:42", hb_ctl_hash_prefer},
     {"hash affected", "", 0, 0, "join leave tokens space backends pool vnodes seed",
@@ -74,8 +76,9 @@ const struct hb_command hb_hash_commands[] = {
      "D takes a part of C's interval", hb_ctl_hash_affected},
     {"hash ring", "", 0, 0, "tokens space positions join leave backends pool vnodes seed",
      "a ring token by token, and who has which position",
-     "A position belongs to the first token at or after it, around the end of the ring.\n"
-     "Without --tokens the ring has the virtual nodes of --backends (default 4, of 8 each).",
+     "A position belongs to the first token at or after it, around the end of the\n"
+     "ring. Without --tokens the ring has the virtual nodes of --backends (default\n"
+     "4, of 8 each).",
      "halbachctl hash ring --tokens A=100,B=200,C=300 --space 360 --positions 150,250,350",
      "a small ring, worked by hand", hb_ctl_hash_ring},
     {"hash plot", "", 0, 0,
@@ -84,13 +87,13 @@ const struct hb_command hb_hash_commands[] = {
      "moves     a few keys one by one, before and after a change\n"
      "shares    keys for each backend, by each method\n"
      "failures  keys that move when so many backends fail, by each method\n"
-     "balance   standard deviation of a ring's shares by virtual nodes, beside the theory\n"
+     "balance   spread of a ring's shares by virtual nodes, beside the theory\n"
      "ring      a ring with its tokens, coloured by owner\n" BACKENDS_HELP,
      "halbachctl hash plot --kind failures --backends 100 --out failures.svg",
      "a picture for a talk", hb_ctl_hash_plot},
     {"hash plan", "", 0, 0, "file old", "what a configuration would change: the same as 'plan'",
-     "Of two files with --old; without it, of the running configuration. See 'halbachctl help "
-     "plan'.",
+     "Of two files with --old; without it, of the running configuration. See\n"
+     "'halbachctl help plan'.",
      "halbachctl hash plan -f new.yaml --old /etc/halbach/halbach.yaml",
      "compare two files, wherever they are", hb_ctl_plan},
     {0},

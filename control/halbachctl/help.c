@@ -5,6 +5,7 @@
 #include "command_line.h"
 
 #define FORM_WIDTH 15
+#define TEXT_WIDTH 79 /* of a terminal with 80 columns */
 
 /* "--socket PATH", "--watch [SECONDS]" */
 static int option_form(const struct hb_option *option, char *form, size_t size)
@@ -24,12 +25,31 @@ static int form_width(const struct hb_option *option)
     return option_form(option, form, sizeof(form));
 }
 
+/* Words from column `at` on; further lines begin there, too. */
+static void print_words(FILE *to, int at, const char *words)
+{
+    int used = at;
+
+    while (*words) {
+        int size = (int)strcspn(words, " ");
+
+        if (used > at && used + 1 + size > TEXT_WIDTH) {
+            fprintf(to, "\n%*s", at, "");
+            used = at;
+        }
+        used += fprintf(to, "%s%.*s", used > at ? " " : "", size, words);
+        words += size + (words[size] == ' ');
+    }
+    fputc('\n', to);
+}
+
 static void print_option(FILE *to, const struct hb_option *option, int width)
 {
     char form[32];
 
     option_form(option, form, sizeof(form));
-    fprintf(to, "  %-*s %s\n", width, form, option->summary);
+    fprintf(to, "  %-*s  ", width, form);
+    print_words(to, 2 + width + 2, option->summary);
 }
 
 void hb_print_overview(FILE *to)
@@ -51,21 +71,31 @@ void hb_print_overview(FILE *to)
                 "'halbachctl help COMMAND' explains one command, with an example.\n");
 }
 
-void hb_print_usage(FILE *to, const struct hb_command *command)
+/* `width` 0: all of it on one line. */
+static void print_usage(FILE *to, const struct hb_command *command, int width)
 {
     const struct hb_option *option;
+    int at = fprintf(to, "halbachctl %s%s%s", command->name, *command->arguments ? " " : "",
+                     command->arguments);
     size_t i;
 
-    fprintf(to, "halbachctl %s%s%s", command->name, *command->arguments ? " " : "",
-            command->arguments);
     for (i = 0; (option = hb_option_at(i)) != NULL; i++) {
         char form[32];
+        int size;
 
-        option_form(option, form, sizeof(form));
-        if (!option->global && hb_command_takes(command, option))
-            fprintf(to, " [%s]", form);
+        if (option->global || !hb_command_takes(command, option))
+            continue;
+        size = option_form(option, form, sizeof(form)) + 3;
+        if (width > 0 && at + size > width)
+            at = fprintf(to, "\n    ") - 1;
+        at += fprintf(to, " [%s]", form);
     }
     fputc('\n', to);
+}
+
+void hb_print_usage(FILE *to, const struct hb_command *command)
+{
+    print_usage(to, command, 0);
 }
 
 void hb_print_command(FILE *to, const struct hb_command *command)
@@ -74,7 +104,7 @@ void hb_print_command(FILE *to, const struct hb_command *command)
     int width = FORM_WIDTH;
     size_t i;
 
-    hb_print_usage(to, command);
+    print_usage(to, command, TEXT_WIDTH);
     fprintf(to, "    %s\n\n", command->summary);
     if (*command->details)
         fprintf(to, "%s\n\n", command->details);

@@ -55,9 +55,13 @@ static void add_actions(struct hb_table *table, const json_t *actions, uint64_t 
 static void show_generations(const struct hb_screen *screen, const json_t *answer)
 {
     static const struct hb_column columns[] = {
-        {"GEN", true, 0},           {"TIME", false, 0},    {"MOVED", true, HB_SPARE},
-        {"CONFIG", true, HB_SPARE}, {"OUTCOME", false, 0}, {"BY", false, 8},
-        {"CAUSE", false, 20},
+        {"GEN", true, 0},
+        {"TIME", false, 0},
+        {"MOVED", true, HB_SPARE},
+        {"CONFIG", true, HB_SPARE},
+        {"OUTCOME", false, 0},
+        {"BY", false, 8},
+        {"CAUSE", false, 20 | HB_FOLD},
     };
     const json_t *generations = hb_json_at(answer, "generations"), *one;
     const json_t *actions = hb_json_at(answer, "actions");
@@ -81,7 +85,7 @@ static void show_configurations(const struct hb_screen *screen, const json_t *an
 {
     static const struct hb_column columns[] = {
         {"CONFIG", true, 0}, {"ACCEPTED", false, 0}, {"BYTES", true, HB_SPARE},
-        {"STATE", false, 0}, {"BY", false, 8},       {"CAUSE", false, 12},
+        {"STATE", false, 0}, {"BY", false, 8},       {"CAUSE", false, 12 | HB_FOLD},
     };
     const json_t *configurations = hb_json_at(answer, "configurations"), *one;
     bool rolled_back = hb_json_has(answer, "rollback");

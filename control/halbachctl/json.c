@@ -143,3 +143,28 @@ double hb_json_real(const json_t *object, const char *path)
 {
     return json_number_value(hb_json_at(object, path));
 }
+
+static int compare_names(const void *a, const void *b)
+{
+    json_t *const *left = a, *const *right = b;
+    int order = strverscmp(hb_json_text(*left, "pool"), hb_json_text(*right, "pool"));
+
+    return order != 0 ? order
+                      : strverscmp(hb_json_text(*left, "name"), hb_json_text(*right, "name"));
+}
+
+json_t *hb_json_by_name(const json_t *list)
+{
+    size_t count = json_array_size(list), i;
+    json_t **rows = calloc(count + 1, sizeof(json_t *));
+    json_t *sorted = json_is_array(list) ? json_array() : NULL;
+
+    for (i = 0; rows && i < count; i++)
+        rows[i] = json_array_get(list, i);
+    if (rows)
+        qsort(rows, count, sizeof(json_t *), compare_names);
+    for (i = 0; rows && sorted && i < count; i++)
+        json_array_append(sorted, rows[i]);
+    free(rows);
+    return sorted;
+}

@@ -28,4 +28,8 @@ uint64_t hb_json_count(const json_t *object, const char *path);
 bool hb_json_flag(const json_t *object, const char *path);
 double hb_json_real(const json_t *object, const char *path);
 
+/* A list's rows by "pool" and "name", numbers in names by value: web2 before web10. The caller's;
+ * NULL without memory, or when it is no list. */
+json_t *hb_json_by_name(const json_t *list);
+
 #endif

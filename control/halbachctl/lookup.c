@@ -17,8 +17,8 @@ static const struct {
     {"flow", "a flow entry (cached)"},
     {"flow_stale", "the lookup table (computed): the flow's own backend is gone or down"},
     {"table", "the lookup table (computed): the flow has no entry"},
-    {"no_backend", "nothing: the pool has no usable backend"},
-    {"no_service", "nothing: no service has this VIP, protocol and port"},
+    {"no_backend", "nothing"}, /* "why" says it */
+    {"no_service", "nothing"},
 };
 
 static const char *source_text(const char *source)

@@ -17,7 +17,7 @@ static void show_command(const struct hb_screen *screen, const json_t *answer)
     const char *result = hb_json_text(answer, "command.result");
 
     if (!hb_json_has(answer, "command.text"))
-        fprintf(screen->out, "; no command is configured for it");
+        fprintf(screen->out, "; no command is configured for it, so tell your routers yourself");
     else
         fprintf(screen->out, "; its command: %s", result);
     if (hb_json_has(answer, "command.problem"))
@@ -52,8 +52,9 @@ static int judge(const struct hb_ctl *ctl, const json_t *answer, char told[HB_PA
                 hb_json_count(answer, "quiet"));
         return HB_EXIT_OK;
     }
-    snprintf(now, sizeof(now), "waiting: command %s, %s%.0f packets/s for VIPs",
-             hb_json_text(answer, "command.result"),
+    snprintf(now, sizeof(now), "waiting: %s%s, %s%.0f packets/s for VIPs",
+             hb_json_has(answer, "command.text") ? "command " : "no command",
+             hb_json_has(answer, "command.text") ? hb_json_text(answer, "command.result") : "",
              hb_json_has(answer, "packets_per_s") ? "" : "dataplane out of reach, ",
              hb_json_real(answer, "packets_per_s"));
     if (strcmp(now, told) != 0)

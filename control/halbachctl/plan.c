@@ -137,12 +137,13 @@ static void show_pool(const struct hb_screen *screen, const json_t *pool)
         {"SHARE NOW", true, 0},   {"AFTER", true, 0},   {"FLOWS", true, 0},  {"BREAK", true, 0},
     };
     struct hb_table *table = hb_table_new(columns, 8);
+    json_t *backends = hb_json_by_name(hb_json_at(pool, "backends"));
     const json_t *backend;
     struct hb_text text;
     size_t i;
 
     show_pool_title(screen, pool);
-    json_array_foreach (hb_json_at(pool, "backends"), i, backend) {
+    json_array_foreach (backends, i, backend) {
         const char *change = hb_json_text(backend, "change"),
                    *state = hb_json_text(backend, "state");
         bool stays = strcmp(change, "stays") == 0;
@@ -158,6 +159,7 @@ static void show_pool(const struct hb_screen *screen, const json_t *pool)
                      hb_format_percent(&text, hb_json_real(backend, "share.after"), 1));
         add_flows(table, backend);
     }
+    json_decref(backends);
     hb_table_finish(table, screen);
     fputc('\n', screen->out);
 }

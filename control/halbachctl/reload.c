@@ -54,7 +54,10 @@ void hb_show_reload(const struct hb_screen *screen, const json_t *answer)
         return;
     }
     show_warnings(screen, answer);
-    fprintf(screen->out, "the file describes what is in use already; nothing changed\n");
+    fprintf(screen->out,
+            "configuration %" PRIu64 " is in use; what the dataplane forwards by has not changed "
+            "(generation %" PRIu64 ")\n",
+            hb_json_count(answer, "configuration"), hb_json_count(answer, "generation"));
 }
 
 int hb_ctl_reload(const struct hb_ctl *ctl)

@@ -324,8 +324,11 @@ static void show_generation(const struct hb_screen *screen, const json_t *status
     if (hb_json_flag(generation, "in_sync")) {
         fprintf(screen->out, "%" PRIu64 ", ", hb_json_count(generation, "serving"));
         hb_print(screen, HB_GREEN, "in sync");
-        fprintf(screen->out, "; adopted in %" PRIu64 " us, all workers on it %" PRIu64 " us later",
-                hb_json_count(generation, "adopt_us"), hb_json_count(generation, "grace_us"));
+        /* A control that has just started found it there and does not know. */
+        if (hb_json_count(generation, "adopt_us") > 0)
+            fprintf(screen->out,
+                    "; adopted in %" PRIu64 " us, all workers on it %" PRIu64 " us later",
+                    hb_json_count(generation, "adopt_us"), hb_json_count(generation, "grace_us"));
     } else {
         fprintf(screen->out, "%" PRIu64 " wanted, %" PRIu64 " serving, ",
                 hb_json_count(generation, "wanted"), hb_json_count(generation, "serving"));

@@ -173,7 +173,7 @@ static void cut_cell(struct cell *cell, unsigned width)
 
 static unsigned least_width(const struct hb_column *column)
 {
-    return column->least & ~HB_SPARE;
+    return column->least & ~(HB_SPARE | HB_FOLD);
 }
 
 /* What the columns that are not left out (width 0) take on the screen. */
@@ -257,9 +257,50 @@ static void print_cell(const struct hb_table *table, const struct hb_screen *scr
         fputc('\n', screen->out);
 }
 
+/* How much of a text fits in `width` columns, at best up to a blank. */
+static size_t fitting(const char *text, unsigned width)
+{
+    size_t end = 0, blank = 0;
+    unsigned used = 0;
+
+    while (text[end]) {
+        int step;
+        size_t size = next_character(text + end, &step);
+
+        if (used + (unsigned)step > width)
+            return blank > 0 ? blank : end > 0 ? end : size;
+        if (text[end] == ' ')
+            blank = end;
+        used += (unsigned)step;
+        end += size;
+    }
+    return end;
+}
+
+/* The last cell of a line, and what does not fit in lines below it. */
+static void print_folded(const struct hb_screen *screen, unsigned indent, unsigned width,
+                         const struct cell *cell)
+{
+    const char *text = cell->text;
+
+    for (;;) {
+        size_t size = fitting(text, width);
+        char *line = strndup(text, size);
+
+        print_coloured(screen, cell->colour, line ? line : "");
+        fputc('\n', screen->out);
+        free(line);
+        text += size;
+        text += strspn(text, " ");
+        if (*text == '\0')
+            return;
+        fprintf(screen->out, "%*s", (int)indent, "");
+    }
+}
+
 void hb_table_finish(struct hb_table *table, const struct hb_screen *screen)
 {
-    unsigned widths[COLUMNS_MAX] = {0}, last, i;
+    unsigned widths[COLUMNS_MAX] = {0}, last, indent, i;
     bool out[COLUMNS_MAX] = {false};
     size_t cell;
 
@@ -268,6 +309,7 @@ void hb_table_finish(struct hb_table *table, const struct hb_screen *screen)
     measure(table, screen, widths, out);
     for (last = table->columns_count - 1; last > 0 && out[last];)
         last--;
+    indent = total_width(table, widths, out) - widths[last];
     for (i = 0; i < table->columns_count; i++) {
         char *title = (char *)(uintptr_t)table->columns[i].title;
         struct cell head = {HB_BOLD, hb_text_width(title), title};
@@ -279,6 +321,12 @@ void hb_table_finish(struct hb_table *table, const struct hb_screen *screen)
         struct cell *one = &table->cells[cell];
 
         i = (unsigned)(cell % table->columns_count);
+        if (i == last && one->text && one->width > widths[i] &&
+            (table->columns[i].least & HB_FOLD) != 0) {
+            print_folded(screen, indent, widths[i], one);
+            free(one->text);
+            continue;
+        }
         if (one->text && one->width > widths[i])
             cut_cell(one, widths[i]);
         if (!out[i])

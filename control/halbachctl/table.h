@@ -31,12 +31,14 @@ void hb_print(const struct hb_screen *screen, enum hb_colour colour, const char 
     __attribute__((format(printf, 3, 4)));
 
 #define HB_SPARE 0x10000u
+#define HB_FOLD  0x20000u
 
 struct hb_column {
     const char *title;
     bool right;     /* numbers */
     unsigned least; /* may be cut down to this width to fit the screen; 0: never cut. With HB_SPARE:
-                       may be left out when that is not enough */
+                       may be left out when that is not enough. With HB_FOLD (the last column
+                       alone): goes on in further lines instead of being cut */
 };
 
 struct hb_table;

@@ -8,6 +8,7 @@
 
 #include "api_client.h"
 #include "command_line.h"
+#include "json.h"
 
 #define LEAST_S 0.1
 #define MOST_S  86400.0
@@ -145,24 +146,62 @@ int hb_watch(const struct hb_ctl *ctl)
 
 /* --- rates --- */
 
-/* All answers in one object, or NULL after a report to `err`. */
+static bool ask_one(const struct hb_ctl *ctl, const char *path, json_t *all)
+{
+    struct hb_answer answer;
+    bool good = hb_ctl_ask(ctl, false, path, &answer);
+
+    if (good)
+        json_object_update(all, answer.json);
+    hb_answer_free(&answer);
+    return good;
+}
+
+/* All answers in one object, or NULL after a report to `err`. The status comes first, so that its
+ * members give way to those of the same name. */
 static json_t *ask_all(const struct hb_ctl *ctl, const char *const *paths)
 {
     json_t *all = json_object();
+    bool good = ask_one(ctl, "/v1/status", all);
 
-    for (; *paths; paths++) {
-        struct hb_answer answer;
-        bool good = hb_ctl_ask(ctl, false, *paths, &answer);
+    for (; good && *paths; paths++)
+        good = ask_one(ctl, *paths, all);
+    if (good)
+        return all;
+    json_decref(all);
+    return NULL;
+}
 
-        if (good)
-            json_object_update(all, answer.json);
-        hb_answer_free(&answer);
-        if (good)
-            continue;
-        json_decref(all);
-        return NULL;
+/* No packets, and none that can be counted, look the same. */
+static void show_rates(const struct hb_ctl *ctl, const json_t *now, const json_t *before,
+                       double seconds, hb_rates_show show)
+{
+    if (!ctl->json && !hb_json_flag(now, "dataplane.connected")) {
+        hb_print(&ctl->screen, HB_RED, "the dataplane is out of reach: nothing can be counted");
+        fprintf(ctl->screen.out, "\n\n");
     }
-    return all;
+    show(ctl, now, before, seconds);
+}
+
+/* On a terminal a control that is away is waited for, in view of the failure. */
+static json_t *ask_patiently(const struct hb_ctl *ctl, const char *const *paths)
+{
+    struct hb_ctl framed;
+    json_t *all;
+    char *text;
+    size_t size;
+
+    while (open_frame(ctl, &framed, &text, &size)) {
+        all = ask_all(&framed, paths);
+        if (all) {
+            fclose(framed.screen.out);
+            free(text);
+            return all;
+        }
+        close_frame(ctl, &framed, &text);
+        rest(interval_of(ctl));
+    }
+    return NULL;
 }
 
 static void show_frame(const struct hb_ctl *ctl, const json_t *now, const json_t *before,
@@ -173,9 +212,9 @@ static void show_frame(const struct hb_ctl *ctl, const json_t *now, const json_t
     size_t size;
 
     if (!has_frames(ctl)) {
-        show(ctl, now, before, seconds);
+        show_rates(ctl, now, before, seconds, show);
     } else if (open_frame(ctl, &framed, &text, &size)) {
-        show(&framed, now, before, seconds);
+        show_rates(&framed, now, before, seconds, show);
         close_frame(ctl, &framed, &text);
     }
 }
@@ -183,20 +222,23 @@ static void show_frame(const struct hb_ctl *ctl, const json_t *now, const json_t
 int hb_watch_rates(const struct hb_ctl *ctl, const char *const *paths, bool once,
                    hb_rates_show show)
 {
+    bool patient = !once && has_frames(ctl);
     json_t *before = ask_all(ctl, paths), *now = NULL;
     double then = now_s(), seconds;
 
-    if (!once && before)
+    if (!before)
+        return HB_EXIT_FAILED;
+    if (patient)
         clear_screen(ctl);
-    while (before) {
+    for (;;) {
         rest(interval_of(ctl));
-        now = ask_all(ctl, paths);
+        now = patient ? ask_patiently(ctl, paths) : ask_all(ctl, paths);
         if (!now)
             break;
         seconds = now_s() - then;
         then += seconds;
         if (once)
-            show(ctl, now, before, seconds);
+            show_rates(ctl, now, before, seconds, show);
         else
             show_frame(ctl, now, before, seconds, show);
         json_decref(before);

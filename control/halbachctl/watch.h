@@ -18,8 +18,8 @@ int hb_watch(const struct hb_ctl *ctl);
 typedef void (*hb_rates_show)(const struct hb_ctl *ctl, const json_t *now, const json_t *before,
                               double seconds);
 
-/* Asks for `paths` (NULL ends them) and shows the difference to the answers an interval before:
- * once, or again and again like hb_watch(). Returns the exit status. */
+/* Asks for the status and `paths` (NULL ends them) and shows the difference to the answers an
+ * interval before: once, or again and again like hb_watch(). Returns the exit status. */
 int hb_watch_rates(const struct hb_ctl *ctl, const char *const *paths, bool once,
                    hb_rates_show show);
 

@@ -153,16 +153,17 @@ def check_watch(tap, program, daemons):
     process.stdout.close()
     tap.equal([sorted(d) for d in documents], [["backends", "seconds", "services"]] * 3,
               "top --json: a document a line, with rates")
-    screen = Screen(program, ["--socket", daemons.socket, "status", "--watch", "0.2"], 100)
-    screen.read(until=lambda t: "ctrl-C ends" in t)
-    daemons.stop("control")
-    screen.read(until=lambda t: "cannot reach" in t)
-    tap.check("cannot reach" in screen.text.decode(), "status --watch: says that control is away")
-    daemons.start_control()
-    seen = len(screen.text)
-    screen.read(until=lambda t: "Control " in t[seen:])
-    tap.check(b"Control " in screen.text[seen:], "and shows it when it is back")
-    screen.end()
+    for line, word in (("status --watch 0.2", "Control "), ("top --watch 0.2", "packets/s")):
+        screen = Screen(program, ["--socket", daemons.socket, *line.split()], 100)
+        screen.read(until=lambda t: "ctrl-C ends" in t)
+        daemons.stop("control")
+        screen.read(until=lambda t: "cannot reach" in t)
+        tap.check("cannot reach" in screen.text.decode(), f"{line}: says that control is away")
+        daemons.start_control()
+        seen = len(screen.text)
+        screen.read(until=lambda t, word=word, seen=seen: word in t[seen:])
+        tap.check(word.encode() in screen.text[seen:], f"{line}: goes on when it is back")
+        screen.end()
 
 
 def check_events(tap, program, daemons):

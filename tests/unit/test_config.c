@@ -370,7 +370,7 @@ static void test_bl91_files(void **state)
     char fifo[80];
 
     (void)state;
-    assert_load_fails("/nonexistent/halbach.yaml", "there is no such file; name it with --config");
+    assert_load_fails("/nonexistent/halbach.yaml", "there is no such file; is the path right?");
     assert_load_fails("/tmp", "it is a directory; name the file in it");
     assert_load_fails(file.path,
                       "it is empty; it needs at least \"seed\", \"pools\" and \"services\"");

@@ -145,12 +145,48 @@ static void test_help_comes_from_the_rows(void **state)
     }
 }
 
+/* What a person reads on 80 columns does not wrap by itself. */
+static void test_help_fits_a_terminal(void **state)
+{
+    const struct hb_command *command;
+
+    (void)state;
+    for (size_t i = 0; (command = hb_command_at(i)) != NULL; i++) {
+        char *text = NULL, *line, *rest;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+
+        hb_print_command(out, command);
+        fclose(out);
+        for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+            /* An example is there to be copied. */
+            if (strlen(line) >= 80 && strncmp(line, "Example: ", 9) != 0)
+                fail_msg("%s: %zu columns: %s", command->name, strlen(line), line);
+        }
+        free(text);
+    }
+}
+
+/* A negative number is a wrong weight, not an option. */
+static void test_negative_numbers_are_words(void **state)
+{
+    struct parsed parsed = parse("weight web1 -1 --pool web");
+
+    (void)state;
+    assert_true(parsed.run);
+    assert_string_equal(parsed.ctl.arguments[1], "-1");
+    assert_string_equal(parsed.ctl.pool, "web");
+    release(&parsed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_lines),
         cmocka_unit_test(test_wrong_lines),
         cmocka_unit_test(test_help_comes_from_the_rows),
+        cmocka_unit_test(test_help_fits_a_terminal),
+        cmocka_unit_test(test_negative_numbers_are_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,12 +109,49 @@ static void test_tables_align_by_what_is_seen(void **state)
     }
 }
 
+/* Nothing of the last column is hidden: it goes on below. */
+static void test_last_column_folds(void **state)
+{
+    static const struct hb_column columns[] = {{"N", true, 0}, {"WHAT", false, 5 | HB_FOLD}};
+    static const struct {
+        const char *what;
+        unsigned width;
+        const char *text;
+    } rows[] = {
+        {"one two three", 0, "N  WHAT\n7  one two three\n8  x\n"},
+        {"one two three", 16, "N  WHAT\n7  one two three\n8  x\n"},
+        {"one two three", 15, "N  WHAT\n7  one two\n   three\n8  x\n"},
+        {"one two three", 4, "N  WHAT\n7  one\n   two\n   three\n8  x\n"},
+        {"one-two-three", 8, "N  WHAT\n7  one-t\n   wo-th\n   ree\n8  x\n"},
+        {"名前名前", 8, "N  WHAT\n7  名前\n   名前\n8  x\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hb_screen screen = {.width = rows[i].width};
+        struct hb_table *table = hb_table_new(columns, 2);
+        char *text;
+        size_t size;
+
+        screen.out = open_memstream(&text, &size);
+        hb_table_add(table, HB_PLAIN, "7");
+        hb_table_add(table, HB_PLAIN, "%s", rows[i].what);
+        hb_table_add(table, HB_PLAIN, "8");
+        hb_table_add(table, HB_PLAIN, "x");
+        hb_table_finish(table, &screen);
+        fclose(screen.out);
+        assert_string_equal(text, rows[i].text);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_times_and_endpoints),
         cmocka_unit_test(test_tables_align_by_what_is_seen),
+        cmocka_unit_test(test_last_column_folds),
     };
 
     setenv("TZ", "UTC", 1);

@@ -97,6 +97,24 @@ static void test_bad_documents_are_refused(void **state)
     }
 }
 
+static void test_rows_by_name(void **state)
+{
+    static const char text[] =
+        "[{\"pool\": \"b\", \"name\": \"web1\"}, {\"pool\": \"a\", \"name\": \"web10\"},"
+        " {\"name\": \"alone\"}, {\"pool\": \"a\", \"name\": \"web2\"}]";
+    static const char *const names[] = {"alone", "web2", "web10", "web1"};
+    json_t *list = json_loads(text, 0, NULL), *sorted = hb_json_by_name(list);
+
+    (void)state;
+    assert_int_equal(json_array_size(sorted), 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(hb_json_text(json_array_get(sorted, i), "name"), names[i]);
+    assert_string_equal(hb_json_text(json_array_get(list, 0), "name"), "web1"); /* as it was */
+    json_decref(sorted);
+    json_decref(list);
+    assert_null(hb_json_by_name(NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +122,7 @@ int main(void)
         cmocka_unit_test(test_only_integers_outside_of_strings_are_touched),
         cmocka_unit_test(test_missing_members_read_as_nothing),
         cmocka_unit_test(test_bad_documents_are_refused),
+        cmocka_unit_test(test_rows_by_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -364,7 +364,7 @@ static void test_lookup(void **state)
     hb_show_lookup(&screen, none, "203.0.113.9:40000", "192.0.2.99:80", "tcp");
     expect(&screen, "203.0.113.9:40000 to 192.0.2.99:80, tcp\n"
                     "  goes to     no backend\n"
-                    "  decided by  nothing: no service has this VIP, protocol and port\n"
+                    "  decided by  nothing\n"
                     "  why         no service has 192.0.2.99, tcp, port 80\n"
                     "  generation  7\n");
     json_decref(flow);
@@ -424,7 +424,9 @@ static void test_changes(void **state)
         parse("{\"applied\": true, \"backends\": ["
               "{\"pool\": \"web\", \"name\": \"web3\", \"changed\": true, \"flows\": 12,"
               " \"moved\": 16402, \"ideal\": 16384},"
-              "{\"pool\": \"api\", \"name\": \"web3\", \"changed\": false, \"flows\": 1}]}");
+              "{\"pool\": \"api\", \"name\": \"web3\", \"changed\": false, \"flows\": 1},"
+              "{\"pool\": \"old\", \"name\": \"web3\", \"changed\": false, \"flows\": 0, \"drain\":"
+              " {\"drained\": true, \"deadline_s\": 0, \"at_deadline\": \"reassign\"}}]}");
     json_t *reload = parse("{\"applied\": true, \"changed\": true, \"generation\": 9,"
                            " \"services\": {\"added\": 1, \"removed\": 0, \"changed\": 0},"
                            " \"backends\": {\"added\": 1, \"removed\": 2, \"changed\": 3},"
@@ -439,14 +441,25 @@ static void test_changes(void **state)
     expect(&screen,
            "web3 (pool web): draining, 12 flows left; 16402 slots moved (at least 16384 had to)\n"
            "web3 (pool api): drains already, 1 flow left\n"
+           "web3 (pool old): drained already, its deadline has passed; 'undrain' ends that\n"
            "web3 (pool web): back in service; 16402 slots moved (at least 16384 had to)\n"
            "web3 (pool api): was not draining\n"
+           "web3 (pool old): was not draining\n"
            "warning: halbach.yaml:3: odd\n"
            "services: 1 added, 0 removed, 0 changed\n"
            "backends: 1 added, 2 removed, 3 changed\n"
            "pool web: 13100 slots moved (at least 13107 had to)\n"
            "the dataplane forwards by generation 9\n");
     json_decref(drain);
+    json_decref(reload);
+
+    /* A new minimum, say: taken, and no generation comes of it. */
+    reload = parse("{\"applied\": true, \"changed\": false, \"generation\": 9,"
+                   " \"configuration\": 3, \"warnings\": []}");
+    screen = open_screen();
+    hb_show_reload(&screen, reload);
+    expect(&screen, "configuration 3 is in use; what the dataplane forwards by has not changed "
+                    "(generation 9)\n");
     json_decref(reload);
 }
 
@@ -471,6 +484,32 @@ static void test_drain_view(void **state)
     json_decref(blind);
 }
 
+/* A line that reached the terminal's last column could not be written over by the next one. */
+static void test_drain_bar_fits_the_terminal(void **state)
+{
+    struct hb_drain_view view = {
+        .flows = 38, .estimate_s = 70, .deadline_s = 17, .remembered = UINT64_MAX};
+    char line[HB_DRAIN_LINE];
+
+    (void)state;
+    hb_drain_bar(line, &view, 53, 4, 0);
+    assert_string_equal(line, "[########......................] 38 of 53 flows left, 4s, about 1m "
+                              "10s more, deadline in 17s");
+    hb_drain_bar(line, &view, 53, 4, 80);
+    assert_string_equal(line, "[####.............] 38 of 53 flows left, 4s, about 1m 10s more, "
+                              "deadline in 17s");
+    assert_int_equal(strlen(line), 79);
+    hb_drain_bar(line, &view, 53, 4, 67);
+    assert_string_equal(line, "38 of 53 flows left, 4s, about 1m 10s more, deadline in 17s");
+    for (unsigned width = 1; width < HB_DRAIN_LINE; width++) {
+        hb_drain_bar(line, &view, UINT64_MAX, UINT64_MAX, width);
+        assert_true(strlen(line) < width);
+    }
+    view.flows = 0;
+    hb_drain_bar(line, &view, 0, UINT64_MAX, 0);
+    assert_non_null(strstr(line, "untracked connections there"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_stats),
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_drain_view),
+        cmocka_unit_test(test_drain_bar_fits_the_terminal),
     };
 
     setenv("TZ", "UTC", 1);

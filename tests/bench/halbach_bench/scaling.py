@@ -60,18 +60,21 @@ def workers(context):
 
 
 def script(points, folder, svg, title):
-    lines = [f"set terminal svg size 1600,420 font 'sans,12' background '#ffffff'", f"set output '{svg}'",
-             f"set multiplot layout 1,{len(points)} title '{title}'", "set logscale x", "set yrange [0:*]", "set grid",
+    # Two by two: as wide as a page shows it, so that the letters keep their size.
+    lines = [f"set terminal svg size 900,680 font 'sans,13' background '#ffffff'", f"set output '{svg}'",
+             f"set multiplot layout {(len(points) + 1) // 2},2 title '{title}'", "set logscale x", "set yrange [0:*]",
+             "set grid linecolor '#dddddd' linetype 1", "set border 3", "set tics nomirror out",
              "set ylabel 'ns a packet'", "set format x '10^{%L}'", "unset key"]
     for what, values in points.items():
         if what == "workers":
-            lines += ["set ylabel 'millions of packets a second'", "unset logscale x", "set xrange [0:*]",
+            lines += ["set ylabel 'million packets a second'", "unset logscale x", "set xrange [0:*]",
                       "set format x '%g'", "set xtics 1"]
         data = os.path.join(folder, f"scaling-{what}.data")
         with open(data, "w", encoding="utf-8") as out:
             out.writelines(f"{x} {median} {least} {most}\n" for x, median, least, most in values)
         lines += [f"set xlabel '{what}'",
-                  f"plot '{data}' using 1:2:3:4 with yerrorlines linewidth 2 pointtype 7 pointsize 0.6"]
+                  f"plot '{data}' using 1:2:3:4 with yerrorlines linewidth 2 "
+                  "linecolor '#0072b2' pointtype 7 pointsize 0.6"]
     return "\n".join([*lines, "unset multiplot", ""])
 
 
