@@ -7,13 +7,15 @@
  * start.
  *
  * With HB_LIBFUZZER a file is a target of libFuzzer instead, which looks for input that reaches new
- * code: scripts/fuzz builds and runs them.
+ * code: scripts/fuzz builds and runs them. It starts from seeds, sound input of every kind, which
+ * the target writes itself (fuzz_seeds), so that they follow when its input changes its form.
  */
 #ifndef HB_TESTS_FUZZ_H
 #define HB_TESTS_FUZZ_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* libFuzzer's own; the second one is called once, before the first input. */
@@ -47,6 +49,61 @@ static inline uint64_t fuzz_setting(const char *name, uint64_t otherwise)
 
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
+
+#ifdef HB_LIBFUZZER
+/* Each target's own: gives its seeds to save_seed, one by one. */
+void fuzz_seeds(void);
+
+#define SEED_MAX 2048
+
+struct seed {
+    uint8_t bytes[SEED_MAX];
+    size_t size;
+};
+
+static inline void put8(struct seed *seed, uint64_t value)
+{
+    if (seed->size < SEED_MAX)
+        seed->bytes[seed->size++] = (uint8_t)value;
+}
+
+static inline void put16(struct seed *seed, uint64_t value)
+{
+    put8(seed, value >> 8);
+    put8(seed, value);
+}
+
+static inline void put_bytes(struct seed *seed, const void *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        put8(seed, ((const uint8_t *)bytes)[i]);
+}
+
+/* A file of the folder HB_FUZZ_SEEDS. */
+static inline void save_seed(const struct seed *seed)
+{
+    static unsigned number;
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/seed-%04u", getenv("HB_FUZZ_SEEDS"), number++);
+    file = fopen(path, "w");
+    if (file == NULL || fwrite(seed->bytes, 1, seed->size, file) != seed->size ||
+        fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+/* At the end of LLVMFuzzerInitialize. With HB_FUZZ_SEEDS the target writes its seeds and ends. */
+static inline void fuzz_begin(void)
+{
+    if (getenv("HB_FUZZ_SEEDS") == NULL)
+        return;
+    fuzz_seeds();
+    exit(0);
+}
+#endif
 
 /* SplitMix64 (G. Steele et al., "Fast splittable pseudorandom number generators", OOPSLA 2014). */
 static inline uint64_t fuzz_random(uint64_t *state)

@@ -177,10 +177,105 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+#ifdef HB_LIBFUZZER
+/* Parts of scripts, as run_script takes them. */
+enum { KIND_FRAGMENT = 0, KIND_ICMP = 3, KIND_LARGE = 6, KIND_ANY = 7, END_OF_BURST = 192 };
+
+/* `who`: family, protocol, port and id, as take_fragment reads them. In units of 8 bytes. */
+static void put_fragment(struct seed *seed, uint8_t who, uint8_t start, uint8_t length)
+{
+    put8(seed, KIND_FRAGMENT | END_OF_BURST);
+    put8(seed, who);
+    put8(seed, ACK);
+    put8(seed, start);
+    put8(seed, length);
+    put8(seed, 0); /* and the clock goes on */
+}
+
+/* One datagram in each order and with each fault, then the same once more. */
+static void seed_fragments(uint8_t who)
+{
+    static const struct {
+        uint8_t count, piece[4][2]; /* start and length; length 0: to the end */
+    } orders[] = {
+        {2, {{0, 12}, {12, 0}}},                 /* in order */
+        {2, {{12, 0}, {0, 12}}},                 /* the first one last */
+        {3, {{0, 6}, {12, 0}, {6, 6}}},          /* a gap that is filled */
+        {4, {{20, 0}, {12, 8}, {6, 6}, {0, 6}}}, /* backwards */
+        {3, {{0, 12}, {0, 12}, {12, 0}}},        /* twice */
+        {3, {{0, 12}, {6, 8}, {12, 0}}},         /* overlap in part */
+        {3, {{0, 12}, {12, 0}, {20, 4}}},        /* behind the end */
+        {2, {{0, 1}, {1, 0}}},                   /* a tiny first one */
+        {1, {{0, 0}}},                           /* alone */
+        {1, {{5, 5}}},                           /* never a first one */
+    };
+
+    for (uint32_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+        struct seed seed = {.bytes = {0}, .size = 1};
+
+        for (uint32_t turn = 0; turn < 2; turn++)
+            for (uint32_t p = 0; p < orders[i].count; p++)
+                put_fragment(&seed, who, orders[i].piece[p][0], orders[i].piece[p][1]);
+        save_seed(&seed);
+    }
+}
+
+/* Errors of every type about what a backend, a client or a tunnel has sent, whole and cut. */
+static void seed_errors(uint8_t quote, bool six)
+{
+    static const uint8_t types[2][8] = {{3, 11, 12, 4, 5, 8, 0, 13},
+                                        {1, 2, 3, 4, 128, 129, 135, 137}};
+    struct seed seed = {.bytes = {0}, .size = 1};
+
+    for (uint8_t i = 0; i < 16; i++) {
+        put8(&seed, KIND_ICMP | END_OF_BURST);
+        put8(&seed, quote);
+        if ((quote & 9) == 9) { /* a chain of headers in the quote */
+            put8(&seed, 2);
+            put16(&seed, 0x0003);
+        }
+        put8(&seed, six | 2 | (six ? 0 : 4) | (i & 8 ? 16 : 0) | (quote & 0x80 ? 64 : 0));
+        put8(&seed, 0); /* no damage */
+        put8(&seed, types[six][i & 7]);
+        if (!six)
+            put8(&seed, i & 7 ? 0 : 4);
+        if ((i & 8) != 0)
+            put8(&seed, 27 + i);
+        put8(&seed, 0);
+    }
+    save_seed(&seed);
+}
+
+void fuzz_seeds(void)
+{
+    for (uint8_t who = 0; who < 4; who++)
+        seed_fragments(who);
+    seed_fragments(64);
+    for (uint32_t quote = 0; quote < 256; quote++)
+        seed_errors((uint8_t)quote, (quote & 0x80) != 0 ? (quote & 0x40) != 0 : quote & 1);
+    for (uint8_t echo = 0; echo < HB_ECHOS; echo++) {
+        struct seed seed = {.bytes = {echo}, .size = 1};
+
+        for (uint8_t what = 0; what < 32; what += 8) {
+            put8(&seed, KIND_LARGE | what | END_OF_BURST);
+            put8(&seed, 0);
+        }
+        put8(&seed, KIND_ANY | END_OF_BURST);
+        save_seed(&seed);
+    }
+}
+#endif
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    int status = rig_open();
+
     (void)argc, (void)argv;
-    return rig_open();
+#ifdef HB_LIBFUZZER
+    if (status == 0)
+        fuzz_begin();
+#endif
+    return status;
 }
 
 #ifndef HB_LIBFUZZER

@@ -46,7 +46,6 @@ static bool parse(const char *text, size_t size)
     return complaints.errors == 0;
 }
 
-#ifndef HB_LIBFUZZER
 static const char good[] =
     "seed: a-seed-for-tests\n"
     "tunnel: { source: 198.51.100.10, source6: \"2001:db8:0:1::10\" }\n"
@@ -67,6 +66,7 @@ static const char good[] =
     "  - { name: www, vip: 192.0.2.10, protocol: tcp, port: 80, pool: web }\n"
     "  - { name: www6, vip: \"2001:db8:0:a::10\", protocol: udp, port: 443, pool: web }\n";
 
+#ifndef HB_LIBFUZZER
 /* Words of the file in each other's place, and what YAML treats in its own way. */
 static const char *const words[] = {
     "name", "web", "web1",  "pools",  "services",     "198.51.100.11",
@@ -151,6 +151,38 @@ int main(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     parse((const char *)data, size);
+    return 0;
+}
+
+/* The file above with each part of others that it does not have. scripts/fuzz adds the example of
+ * docs, which has every key there is. */
+void fuzz_seeds(void)
+{
+    static const char *const parts[] = {
+        "",
+        "tunnel: { source_prefix: 198.51.100.128/25, source_prefix6: \"2001:db8:0:2::/112\" }\n",
+        "icmp: { source: 198.51.100.10, rate: 1000, relay_rate: 0, echo: forward, mtu_floor: 552 "
+        "}\n",
+        "punt: { rate: 100000 }\nsettle_after: 1h\nkeep_configurations: 10\n",
+        "maintenance: { on_withdraw: \"true\", on_announce: \"false\", time_limit: 10s, quiet: 10 "
+        "}\n",
+        "api: { listen: 127.0.0.1:8080, listen_may_change: false, others_may_read: true }\n",
+        "---\nseed: another-seed-for-tests\n...\n",
+    };
+
+    for (uint32_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        struct seed seed = {.size = 0};
+
+        put_bytes(&seed, parts[i], strlen(parts[i]));
+        put_bytes(&seed, good, sizeof(good) - 1);
+        save_seed(&seed);
+    }
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    fuzz_begin();
     return 0;
 }
 #endif

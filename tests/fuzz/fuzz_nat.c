@@ -40,6 +40,7 @@ static void publish_nat(struct rig *rig, uint8_t family, uint8_t flags)
     publish(rig);
 }
 
+#ifndef HB_LIBFUZZER
 static struct frame random_frame(uint64_t *random, uint8_t family)
 {
     bool six = family == 6, full = fuzz_below(random, 2), answer = fuzz_below(random, 2);
@@ -166,3 +167,166 @@ int main(void)
     rig_close();
     return status;
 }
+#else
+
+enum {
+    FULL = 1,
+    ANSWER = 2,
+    UDP = 4,
+    QUOTED = 8,
+    CUT = 16,
+    DAMAGED = 32,
+    OPTIONS = 64,
+    LATER = 128
+};
+
+/* A request or an answer, which may be a fragment or be quoted by an error, and damage. */
+static struct frame take_frame(struct script *script, uint8_t family, uint8_t how)
+{
+    bool six = family == 6, full = (how & FULL) != 0, answer = (how & ANSWER) != 0;
+    const char *client = six ? "2001:db8:0:c::9" : "203.0.113.9";
+    const char *source = six ? "2001:db8:0:f::64" : "198.51.100.64";
+    const char *backends[] = {six ? "2001:db8:0:b::11" : "198.51.100.11",
+                              six ? "2001:db8:0:b::12" : "198.51.100.12"};
+    uint16_t service = (uint16_t)((how & UDP ? 443 : 80) + full), other = take8(script) & 63;
+    uint8_t flags = take8(script), quarter = take8(script);
+    struct spec spec = {.family = family,
+                        .protocol = how & UDP ? 17 : 6,
+                        .source_port = answer ? service : 1024 + other,
+                        .destination_port = answer ? 1024 + other : service,
+                        .flags = flags,
+                        .payload = quarter * 4u,
+                        .options = !six && how & OPTIONS ? 12 : 0};
+    struct frame frame, whole_one;
+
+    if (answer) {
+        spec.source = backends[full];
+        spec.destination = full ? source : client;
+        spec.destination_port = (uint16_t)((full ? 2000 : 1024) + other);
+    }
+    frame = whole(build(&spec));
+    if ((how & CUT) != 0 && spec.options == 0) {
+        uint32_t all = frame.ip_length - (six ? 40 : 20), start = take8(script) % 32u * 8;
+        uint32_t length = take8(script) % 32u * 8;
+
+        whole_one = frame;
+        start = start < all ? start : 0;
+        frame = fragment(&whole_one, 7, start, start + length < all ? length : 0);
+    }
+    if ((how & QUOTED) != 0)
+        frame = icmp_error(backends[full], full ? source : client, six ? 1 : 3, &frame,
+                           take8(script) % frame.ip_length, 64);
+    if ((how & DAMAGED) != 0)
+        for (uint8_t count = take8(script) % 8; count > 0; count--)
+            frame.bytes[take8(script) % frame.length] = take8(script);
+    return frame;
+}
+
+static const uint8_t told[] = {0, HB_REWRITE_PROXY_V2, HB_REWRITE_TCP_OPTION,
+                               HB_REWRITE_TCP_OPTION_28};
+
+/* The input: family and how backends are told of the client, then frames. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct script script = {data, size};
+    const struct hb_worker_counters *counters;
+    uint8_t how = take8(&script), family = how & 1 ? 6 : 4;
+    void *state = NULL;
+    struct rig *rig;
+    uint64_t sent = 0;
+
+    if (size > 1024 || rig_setup(&state) != 0)
+        return 0;
+    rig = state;
+    counters = hb_counters_worker(rig->region, 0);
+    publish_nat(rig, family, told[how >> 1 & 3]);
+    while (script.left > 0 && sent < 64) {
+        uint8_t what = take8(&script);
+        struct frame frame = take_frame(&script, family, what), out;
+
+        rig->tight = sent % 4 != 3;
+        rig->now_ms += what & LATER ? 200 : 0;
+        send_frame(rig, &frame);
+        turn(rig);
+        sent++;
+        if (receive(rig, PORT, &out) && (what & (DAMAGED | CUT)) == 0 && is_sound(&frame))
+            assert_true(is_sound(&out));
+        for (unsigned port = 0; port < PORTS; port++)
+            take_all(rig, port);
+        assert_int_equal(counters->tx_packets + counters->punted_packets + count_drops(rig) +
+                             counters->held_packets - counters->made_packets,
+                         sent);
+    }
+    rig_teardown(&state);
+    return 0;
+}
+
+static void put_packet(struct seed *seed, uint8_t how, uint8_t port, uint8_t flags, uint8_t payload)
+{
+    put8(seed, how);
+    put8(seed, port);
+    put8(seed, flags);
+    put8(seed, payload);
+    if ((how & CUT) != 0)
+        put16(seed, payload % 2 != 0 ? 0x1000 : 0x0010); /* start and length */
+    if ((how & QUOTED) != 0)
+        put8(seed, 64);
+    if ((how & DAMAGED) != 0)
+        put8(seed, 0);
+}
+
+/* The source port that full NAT gives the flow of the first packet below, from the first one on. */
+static uint8_t port_of(uint8_t input, uint8_t kind)
+{
+    uint8_t family = input & 1 ? 6 : 4, bytes[] = {5, SYN, 0};
+    struct script script = {bytes, sizeof(bytes)};
+    uint32_t l4 = family == 6 ? L4_OF_6 : L4_OF_4;
+    struct frame frame, out = {0};
+    void *state = NULL;
+
+    if ((kind & FULL) == 0 || rig_setup(&state) != 0)
+        return 5;
+    publish_nat(state, family, told[input >> 1 & 3]);
+    frame = take_frame(&script, family, kind);
+    send_frame(state, &frame);
+    turn(state);
+    receive(state, PORT, &out);
+    rig_teardown(&state);
+    return (uint8_t)(out.bytes[l4] << 8 | out.bytes[l4 + 1]) - (uint8_t)2000;
+}
+
+/* Conversations: requests and answers of both kinds of NAT and both protocols, in each way to tell
+ * backends of the client, whole and in fragments, with an error about each direction, to the end.
+ */
+void fuzz_seeds(void)
+{
+    for (uint32_t i = 0; i < 8 * 8 * 2; i++) {
+        uint8_t kind = i % 8 & (FULL | UDP), cut = i % 8 & ANSWER ? CUT : 0, input = i / 8 % 8;
+        uint8_t port = port_of(input, kind);
+        struct seed seed = {.bytes = {input}, .size = 1};
+
+        put_packet(&seed, kind, 5, SYN, 0);
+        put_packet(&seed, kind | ANSWER, port, SYN | ACK, 0);
+        put_packet(&seed, kind, 5, ACK, 0);
+        put_packet(&seed, kind | cut, 5, ACK | PSH, 100);
+        put_packet(&seed, kind | cut, 5, ACK | PSH, 101);
+        put_packet(&seed, kind | ANSWER | cut, port, ACK, 50);
+        put_packet(&seed, kind | ANSWER | cut, port, ACK, 51);
+        put_packet(&seed, kind | QUOTED, 5, ACK, 4);
+        put_packet(&seed, kind | ANSWER | QUOTED, port, ACK, 4);
+        put_packet(&seed, kind | LATER | OPTIONS, 5, i / 64 ? RST : FIN | ACK, 0);
+        put_packet(&seed, kind | ANSWER, port, i / 64 ? RST : FIN | ACK, 0);
+        save_seed(&seed);
+    }
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    int status = rig_open();
+
+    (void)argc, (void)argv;
+    if (status == 0)
+        fuzz_begin();
+    return status;
+}
+#endif

@@ -235,9 +235,134 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+/* The frames that the rows of the packet tests are made of, one of each kind. */
+static uint32_t all_kinds(struct frame *frames)
+{
+    static const uint8_t others[] = {132, 136, 47, 50, 4, 41, 2};
+    struct frame whole4 = UDP4(.payload = 160), whole6 = UDP6(.payload = 160);
+    struct frame answer4 = TCP4(.source = "192.0.2.10", .destination = "203.0.113.9",
+                                .source_port = 80, .destination_port = 40000);
+    struct frame answer6 = TCP6(.source = "2001:db8:0:a::10", .destination = "2001:db8:0:c::9",
+                                .source_port = 80, .destination_port = 40000);
+    uint32_t count = 0;
+
+    for (uint8_t flags = 1; flags < 32; flags <<= 1) {
+        frames[count++] = TCP4(.flags = flags, .payload = 20);
+        frames[count++] = TCP6(.flags = flags, .payload = 20);
+    }
+    for (uint8_t tags = 0; tags < 4; tags++) {
+        frames[count++] = UDP4(.tags = tags, .payload = 9, .tos = 0xb9);
+        frames[count++] = UDP6(.tags = tags, .payload = 9, .tos = 0xb9);
+    }
+    frames[count++] = TCP4(.options = 4);
+    frames[count++] = TCP4(.options = 40);
+    frames[count++] = TCP6(.chain = {0, 43, 60}, .chain_count = 3);
+    frames[count++] = TCP6(.chain = {60, 44, 60}, .chain_count = 3);
+    frames[count++] = TCP6(.chain = {0, 60, 60, 60, 60, 60, 60, 60, 60}, .chain_count = 9);
+    for (uint32_t start = 0; start <= 96; start += 48) {
+        frames[count++] = fragment(&whole4, 7, start, start < 96 ? 48 : 0);
+        frames[count++] = fragment(&whole6, 7, start, start < 96 ? 48 : 0);
+    }
+    frames[count++] = ICMP4(.type = 8, .word = 0x10001, .payload = 56);
+    frames[count++] = ICMP6(.type = 128, .word = 0x10001, .payload = 56);
+    frames[count++] = ICMP4(.type = 3, .code = 4, .word = 1400, .quote = &answer4);
+    frames[count++] = ICMP6(.type = 2, .word = 1400, .quote = &answer6);
+    frames[count++] = ICMP4(.type = 11, .quote = &answer4, .quoted = 28);
+    frames[count++] = ICMP6(.type = 3, .quote = &answer6);
+    for (uint32_t i = 0; i < sizeof(others); i++) {
+        frames[count++] = IP4(others[i], .payload = 40);
+        frames[count++] = IP6(others[i], .payload = 40);
+    }
+    frames[count++] = fix4(poke8(TCP4(), IP4_TTL, 0));
+    frames[count++] = fix4(poke8(TCP4(), IP4_TTL, 1));
+    frames[count++] = poke16(TCP4(), IP4_CHECKSUM, 1);
+    frames[count++] = poke8(TCP4(), 0, 0xff);
+    frames[count++] = TCP4(.source = "127.0.0.1");
+    frames[count++] = TCP4(.destination = "198.51.100.10");
+    frames[count++] = TCP4(.destination_port = 81);
+    frames[count++] = pad(TCP4(), 60);
+    frames[count++] = cut(TCP4(), 33);
+    frames[count++] = build_arp();
+    return count;
+}
+#define KINDS_MAX 128
+
+static void put_frame(struct seed *seed, const struct frame *frame)
+{
+    put8(seed, 0);
+    put8(seed, frame->length - 1);
+    put_bytes(seed, frame->bytes, frame->length);
+}
+
+/* As take_tables reads them: a mode, over a family, with these services besides the usual ones. */
+static void begin_seed(struct seed *seed, uint32_t mode, const uint8_t *services, uint32_t count)
+{
+    *seed = (struct seed){.size = 0};
+    put8(seed, mode % 16); /* families and checksums: the frames go through all modes */
+    put8(seed, mode % HB_ECHOS);
+    put8(seed, mode % 3);
+    put8(seed, 2); /* unsettled slots */
+    for (uint32_t i = 0; i < 2; i++) {
+        put16(seed, mode * 100 + i);
+        put8(seed, i);
+    }
+    put8(seed, count);
+    for (uint32_t i = 0; i < count; i++) {
+        put8(seed, services[i]);
+        if ((services[i] & 16) != 0)
+            put8(seed, 24); /* prefix of its affinity */
+    }
+    put16(seed, 1400 - 68); /* what the link takes */
+}
+
+/* Each kind of frame alone, in one mode after the other; all modes with some of each; services of
+ * all kinds with what is for them. */
+void fuzz_seeds(void)
+{
+    static struct frame frames[KINDS_MAX];
+    uint32_t count = all_kinds(frames);
+    struct seed seed;
+
+    for (uint32_t i = 0; i < count; i++) {
+        begin_seed(&seed, i, NULL, 0);
+        put_frame(&seed, &frames[i]);
+        put_frame(&seed, &frames[i]);
+        save_seed(&seed);
+    }
+    for (uint32_t mode = 0; mode < 256; mode += 1 + mode / 16 * 8) {
+        begin_seed(&seed, mode, NULL, 0);
+        seed.bytes[0] = (uint8_t)mode;
+        for (uint32_t i = mode % 5; i < count && seed.size + frames[i].length < SEED_MAX; i += 5)
+            put_frame(&seed, &frames[i]);
+        save_seed(&seed);
+    }
+    for (uint32_t what = 0; what < 256; what++) {
+        begin_seed(&seed, what, (uint8_t[]){(uint8_t)what, (uint8_t)(what ^ 64)}, 2);
+        for (uint32_t i = 0; i < 2; i++) {
+            struct frame frame = {0};
+            struct spec spec = {.family = what & 1 ? 6 : 4,
+                                .protocol = what & 2   ? 17
+                                            : what & 4 ? 132
+                                                       : 6,
+                                .destination_port = (uint16_t)(what & 8 ? 2000 : 1004 + i),
+                                .payload = 40};
+
+            frame = build(&spec);
+            if ((what & 2) != 0) /* the short header of a QUIC packet */
+                frame.bytes[frame.length - 40] = 0x40;
+            put_frame(&seed, &frame);
+        }
+        save_seed(&seed);
+    }
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    int status = rig_open();
+
     (void)argc, (void)argv;
-    return rig_open();
+    if (status == 0)
+        fuzz_begin();
+    return status;
 }
 #endif

@@ -16,10 +16,22 @@
 #include "quic_lb.h"
 #include "rig.h"
 
-static void publish_quic(struct rig *rig)
+static struct hb_quic_record quic_record(uint8_t config)
 {
     static const uint8_t lengths[7][2] = {{1, 4},  {3, 8},  {8, 8}, {15, 4},
                                           {2, 17}, {1, 18}, {7, 4}};
+    struct hb_quic_record record = {.config_id = config,
+                                    .server_id_length = lengths[config][0],
+                                    .nonce_length = lengths[config][1],
+                                    .encrypted = config > 1};
+
+    if (record.encrypted)
+        memset(record.key, config, sizeof(record.key));
+    return record;
+}
+
+static void publish_quic(struct rig *rig)
+{
 
     for (uint16_t id = 1; id <= 15; id++) {
         uint8_t server_id[HB_QUIC_SERVER_ID_MAX] = {0};
@@ -32,13 +44,8 @@ static void publish_quic(struct rig *rig)
         add_service(rig, family, HB_PROTOCOL_UDP, 443, 0);
         rig->quics = 0;
         for (uint8_t config = 0; config < 7; config++) {
-            struct hb_quic_record record = {.config_id = config,
-                                            .server_id_length = lengths[config][0],
-                                            .nonce_length = lengths[config][1],
-                                            .encrypted = config > 1};
+            struct hb_quic_record record = quic_record(config);
 
-            if (record.encrypted)
-                memset(record.key, config, sizeof(record.key));
             add_quic(rig, &record);
         }
     }
@@ -127,9 +134,81 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+/* An id of a configuration that names a server of publish_quic, where chance finds one: the
+ * servers' ids are zero. */
+static uint32_t make_id(uint8_t config, uint8_t id[HB_QUIC_CID_MAX])
+{
+    struct hb_quic_record record = quic_record(config);
+    uint32_t length = 1u + record.server_id_length + record.nonce_length;
+    struct hb_quic_config prepared;
+    uint64_t random = config;
+
+    hb_quic_config_prepare(&prepared, &record);
+    id[0] = (uint8_t)(config << 5 | (length - 1));
+    memset(id + 1, 0, length - 1);
+    for (uint32_t tries = 0; record.encrypted && tries < 200000; tries++) {
+        static const uint8_t zero[HB_QUIC_SERVER_ID_MAX];
+        uint8_t server_id[HB_QUIC_SERVER_ID_MAX] = {0};
+
+        for (uint32_t i = 1; i < length; i++)
+            id[i] = (uint8_t)fuzz_random(&random);
+        if (hb_quic_read_server_id(&prepared, id, length, server_id) &&
+            memcmp(server_id, zero, record.server_id_length) == 0)
+            break;
+    }
+    return length;
+}
+
+/* A datagram as LLVMFuzzerTestOneInput reads it: a long header with this first byte, or a short
+ * one. */
+static void put_datagram(struct seed *seed, bool six, uint8_t first, uint32_t version,
+                         const uint8_t *id, uint32_t length)
+{
+    bool is_long = (first & 0x80) != 0;
+
+    put8(seed, six | 14u);
+    put8(seed, 1 + (is_long ? 6 : 0) + length + 8);
+    put8(seed, first);
+    if (is_long) {
+        put16(seed, version >> 16);
+        put16(seed, version);
+        put8(seed, length);
+    }
+    put_bytes(seed, id, length);
+    if (is_long)
+        put8(seed, 0); /* of the source's id */
+    put_bytes(seed, "payload!", 8);
+}
+
+/* Every configuration, by short headers and all types of long ones of both versions. */
+void fuzz_seeds(void)
+{
+    static const uint32_t versions[] = {1, 0x6b3343cf, 0};
+
+    for (uint8_t config = 0; config < 8; config++) {
+        uint8_t id[HB_QUIC_CID_MAX];
+        uint32_t length = make_id(config % 7, id);
+
+        if (config == HB_QUIC_UNROUTABLE)
+            id[0] = 0xe0;
+        for (uint8_t kind = 0; kind < 14; kind++) {
+            struct seed seed = {.size = 0};
+
+            put_datagram(&seed, kind % 2, kind < 2 ? 0x40 : (uint8_t)(0xc0 | kind % 4 << 4),
+                         versions[kind / 5], id, length);
+            put_datagram(&seed, kind % 2, 0x40, 0, id, length - kind % 4);
+            save_seed(&seed);
+        }
+    }
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+    int status = rig_open();
+
     (void)argc, (void)argv;
-    return rig_open();
+    if (status == 0)
+        fuzz_begin();
+    return status;
 }
 #endif

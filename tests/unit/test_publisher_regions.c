@@ -100,7 +100,7 @@ static void test_counters_that_do_not_fit(void **state)
 #define FIELD(name)                                                                                \
     offsetof(struct hb_counters_header, name), sizeof(((struct hb_counters_header *)0)->name)
         {FIELD(magic), 1, "magic number"},
-        {FIELD(version), 4, "version 4, this control reads version 3"},
+        {FIELD(version), 5, "version 5, this control reads version 4"},
         {FIELD(instance), 8, "another instance"},
         {FIELD(total_size), SIZE + 1, "it says"},
         {FIELD(total_size), UINT64_MAX, "it says"},
