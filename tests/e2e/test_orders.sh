@@ -5,6 +5,7 @@
 # whole has no gap (BL-79), and a dataplane that lost everything gets it back without a word from anybody (BL-80).
 #
 #   HB_ORDERS=10000 tests/e2e/test_orders.sh     so many orders in all (400)
+#   HB_RELOADS=30000 tests/e2e/test_orders.sh    so many reloads (150), every third of a file that is refused
 source "$(dirname "$0")/tap.sh"
 
 digests() { api GET status | jq -c '[.pools[].digest]'; }
