@@ -126,21 +126,24 @@ static struct spot spot_of(const struct guide *guide, hb_flow_ref entry)
 }
 
 /* hb_flow_find_in for an IPv4 flow: one comparison says that the entry is of the right protocol, in
- * use, and that its time is not over. */
-static inline struct spot find_in(const struct guide *guide, struct hb_flow_bucket *bucket,
-                                  const struct hb_flow_query *query)
+ * use, and that its time is not over. Sets `bucket` of the spot in any case. */
+static inline bool find_in(const struct guide *guide, struct hb_flow_bucket *bucket,
+                           const struct hb_flow_query *query, struct spot *spot)
 {
     uint32_t protocol = hb_flow_protocol_bits(query->kind);
 
+    spot->bucket = bucket;
     for (uint32_t same = hb_flow_compare(bucket, query); likely(same != 0); same &= same - 1) {
         uint32_t place = (uint32_t)__builtin_ctz(same);
         uint32_t state =
             (bucket->meta[place] ^ protocol) & (HB_FLOW_META_STATE | HB_FLOW_META_PROTOCOL);
 
-        if (likely(guide->now_ms - bucket->last_ms[place] < guide->timeout_ms[state]))
-            return (struct spot){bucket, place};
+        if (likely(guide->now_ms - bucket->last_ms[place] < guide->timeout_ms[state])) {
+            spot->place = place;
+            return true;
+        }
     }
-    return (struct spot){NULL, 0};
+    return false;
 }
 
 /* Of eight bytes of a backend: the incarnation's bits that an entry keeps, pool, serves. */
@@ -195,61 +198,121 @@ static void prefetch_slot(const struct hb_batch *batch, const struct hb_packet *
             hb_slot_hash(generation, packet->service, &packet->flow), pool->slots)]);
 }
 
-/* The IPv6 flows among them: packets `at`. */
-static void find_ipv6(const struct hb_batch *batch, const struct guide *guide, const uint8_t at[],
-                      uint32_t count, struct spot spot[])
-{
-    const struct hb_flow_query *query[HB_BURST];
-    hb_flow_ref found[HB_BURST];
+/* The packets of a burst, a bit for each, by where their flows may stand. */
+struct sorted {
+    uint64_t first;  /* IPv4, found in the first bucket */
+    uint64_t second; /* IPv4, to be looked for in the second one */
+    uint64_t ipv6;
+};
+_Static_assert(HB_BURST <= 64, "a bit for each packet");
 
-    for (uint32_t i = 0; i < count; i++)
-        query[i] = &batch->packet[at[i]].flow;
-    hb_flow_table_find(batch->worker->flows, query, count, batch->worker->now_ms, found);
-    for (uint32_t i = 0; i < count; i++)
-        spot[at[i]] = spot_of(guide, found[i]);
+/* The first packet of a set that is not empty. */
+static inline uint32_t first_of(uint64_t packets)
+{
+    return (uint32_t)__builtin_ctzll(packets);
 }
 
-/* A burst's flows, looked for. Nearly all are IPv4 flows in their first bucket, whose line is here
- * by now. The others are set aside, their next line is fetched, and they are looked at after that.
- */
-static void find_all(const struct hb_batch *batch, const struct guide *guide, struct spot spot[])
+/* Looks for the IPv4 flows of a burst in their first buckets, whose lines are here by now. */
+static struct sorted find_first(const struct hb_batch *batch, const struct guide *guide,
+                                struct spot spot[])
 {
     const struct hb_flow_shelf shelf = batch->worker->flows->shelf[0];
-    uint8_t aside[HB_BURST], ipv6[HB_BURST];
-    uint32_t aside_count = 0, ipv6_count = 0;
+    uint64_t second = 0, ipv6 = 0;
 
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct hb_flow_query *query = &batch->packet[i].flow;
-        uint32_t bucket = hb_flow_first_bucket(&shelf, query->hash);
+        struct hb_flow_bucket *bucket = &guide->buckets[hb_flow_first_bucket(&shelf, query->hash)];
 
         if (unlikely(hb_flow_is_ipv6(query))) {
-            ipv6[ipv6_count++] = (uint8_t)i;
+            ipv6 |= UINT64_C(1) << i;
             continue;
         }
-        spot[i] = find_in(guide, &guide->buckets[bucket], query);
-        if (unlikely(spot[i].bucket == NULL)) {
-            spot[i].bucket = &guide->buckets[hb_flow_other_bucket_of(&shelf, bucket, query)];
-            rte_prefetch0(spot[i].bucket);
-            aside[aside_count++] = (uint8_t)i;
-        }
+        if (unlikely(!find_in(guide, bucket, query, &spot[i])))
+            second |= UINT64_C(1) << i;
     }
-    for (uint32_t a = 0; a < aside_count; a++) {
-        uint32_t i = aside[a];
+    return (struct sorted){UINT64_MAX >> (64 - batch->count) & ~(second | ipv6), second, ipv6};
+}
 
-        spot[i] = find_in(guide, spot[i].bucket, &batch->packet[i].flow);
+/* Fetches the second buckets, in a row: what an address must be translated for holds up whatever
+ * follows, and several do so at once here. */
+static void prefetch_second(const struct hb_batch *batch, const struct guide *guide,
+                            struct spot spot[], uint64_t second)
+{
+    const struct hb_flow_shelf shelf = batch->worker->flows->shelf[0];
+
+    for (; second != 0; second &= second - 1) {
+        uint32_t i = first_of(second), bucket = (uint32_t)(spot[i].bucket - guide->buckets);
+
+        bucket = hb_flow_other_bucket_of(&shelf, bucket, &batch->packet[i].flow);
+        spot[i].bucket = &guide->buckets[bucket];
+        __builtin_prefetch(spot[i].bucket, 1);
     }
-    if (ipv6_count > 0)
-        find_ipv6(batch, guide, ipv6, ipv6_count, spot);
+}
+
+static void find_second(const struct hb_batch *batch, const struct guide *guide, struct spot spot[],
+                        uint64_t second)
+{
+    for (; second != 0; second &= second - 1) {
+        uint32_t i = first_of(second);
+
+        if (!find_in(guide, spot[i].bucket, &batch->packet[i].flow, &spot[i]))
+            spot[i] = (struct spot){NULL, 0};
+    }
+}
+
+static void find_ipv6(const struct hb_batch *batch, const struct guide *guide, struct spot spot[],
+                      uint64_t ipv6)
+{
+    const struct hb_flow_query *query[HB_BURST];
+    hb_flow_ref found[HB_BURST];
+    uint32_t count = 0;
+
+    for (uint64_t rest = ipv6; rest != 0; rest &= rest - 1)
+        query[count++] = &batch->packet[first_of(rest)].flow;
+    hb_flow_table_find(batch->worker->flows, query, count, batch->worker->now_ms, found);
+    count = 0;
+    for (uint64_t rest = ipv6; rest != 0; rest &= rest - 1)
+        spot[first_of(rest)] = spot_of(guide, found[count++]);
+}
+
+/* Follows a packet's entry. Returns whether there is none. */
+static inline bool follow_one(struct hb_batch *batch, const struct guide *guide,
+                              struct hb_packet *packet, struct spot spot)
+{
+    bool found = spot.bucket != NULL;
+
+    if (unlikely(!found) || unlikely(!follow(guide, packet, spot))) {
+        packet->backend = NULL; /* stage_select will choose one */
+        prefetch_slot(batch, packet);
+    }
+    return !found;
 }
 
 /* Backends that do not all fit the nearest cache are fetched before the first is looked at. */
-static void prefetch_backends(const struct hb_batch *batch, const struct guide *guide,
-                              const struct spot spot[])
+static void prefetch_backends(const struct guide *guide, const struct spot spot[], uint64_t packets)
 {
-    for (uint32_t i = 0; i < batch->count; i++) {
-        if (spot[i].bucket != NULL)
-            rte_prefetch0(&guide->backends[spot[i].bucket->backend[spot[i].place]]);
+    for (; packets != 0; packets &= packets - 1) {
+        const struct spot *at = &spot[first_of(packets)];
+
+        if (at->bucket != NULL)
+            rte_prefetch0(&guide->backends[at->bucket->backend[at->place]]);
     }
+}
+
+/* Follows the entries of some packets. Returns how many have none. */
+static inline uint32_t follow_some(struct hb_batch *batch, const struct guide *guide,
+                                   const struct spot spot[], uint64_t packets)
+{
+    uint32_t misses = 0;
+
+    if (guide->backends_count > BACKENDS_AT_HAND)
+        prefetch_backends(guide, spot, packets);
+    for (; packets != 0; packets &= packets - 1) {
+        uint32_t i = first_of(packets);
+
+        misses += follow_one(batch, guide, &batch->packet[i], spot[i]);
+    }
+    return misses;
 }
 
 /* A packet of an untracked flow: true when the slot's owner serves it, which is set then. */
@@ -316,10 +379,14 @@ static void follow_tracked(struct hb_batch *batch)
     worker->counters->flow_misses += misses;
 }
 
+/* Nearly all packets are of IPv4 flows in their first bucket: those go on while the second buckets
+ * of the others are on their way. Packets of one flow stay in their order: all of them are found in
+ * the same bucket. */
 void hb_stage_flow(struct hb_batch *batch)
 {
     struct hb_worker_counters *counters = batch->worker->counters;
     struct spot spot[HB_BURST];
+    struct sorted sorted;
     uint32_t misses = 0;
     struct guide guide;
 
@@ -330,17 +397,18 @@ void hb_stage_flow(struct hb_batch *batch)
         return;
     }
     guide = make_guide(batch);
-    find_all(batch, &guide, spot);
-    if (guide.backends_count > BACKENDS_AT_HAND)
-        prefetch_backends(batch, &guide, spot);
-    for (uint32_t i = 0; i < batch->count; i++) {
-        struct hb_packet *packet = &batch->packet[i];
-        bool found = spot[i].bucket != NULL;
-
-        misses += !found;
-        if (unlikely(!found) || unlikely(!follow(&guide, packet, spot[i]))) {
-            packet->backend = NULL; /* stage_select will choose one */
-            prefetch_slot(batch, packet);
+    sorted = find_first(batch, &guide, spot);
+    if (sorted.second + sorted.ipv6 == 0 && guide.backends_count <= BACKENDS_AT_HAND) {
+        for (uint32_t i = 0; i < batch->count; i++)
+            follow_one(batch, &guide, &batch->packet[i], spot[i]);
+    } else {
+        prefetch_second(batch, &guide, spot, sorted.second);
+        follow_some(batch, &guide, spot, sorted.first);
+        find_second(batch, &guide, spot, sorted.second);
+        misses = follow_some(batch, &guide, spot, sorted.second);
+        if (sorted.ipv6 != 0) {
+            find_ipv6(batch, &guide, spot, sorted.ipv6);
+            misses += follow_some(batch, &guide, spot, sorted.ipv6);
         }
     }
     counters->flow_hits += batch->count - misses;
