@@ -233,8 +233,8 @@ static struct sorted find_first(const struct hb_batch *batch, const struct guide
     return (struct sorted){UINT64_MAX >> (64 - batch->count) & ~(second | ipv6), second, ipv6};
 }
 
-/* Fetches the second buckets, in a row: what an address must be translated for holds up whatever
- * follows, and several do so at once here. */
+/* Fetches the second buckets, in a row: several are on their way at once, and each would hold up
+ * the search for the packets behind it. */
 static void prefetch_second(const struct hb_batch *batch, const struct guide *guide,
                             struct spot spot[], uint64_t second)
 {
