@@ -42,14 +42,29 @@ def port_command(context, path, flows, *words):
             f"warm={1 if context.quick else 2}", f"runs={context.runs}", f"seconds={context.seconds}", *words]
 
 
-def testpmd_rates(context, what, arguments):
+def testpmd_rates(context, what, arguments, modes=MODES, when=""):
     talk = context.lab.testpmd(arguments)
     try:
-        for mode in MODES:
-            context.report.progress(f"testpmd {mode} on {what}")
-            pps_rows(context.report, f"testpmd {mode}, {what}", talk.rates(mode, context.runs, context.seconds))
+        for mode in modes:
+            context.report.progress(f"testpmd {mode} on {what}{when}")
+            pps_rows(context.report, f"testpmd {mode}, {what}{when}", talk.rates(mode, context.runs, context.seconds))
     finally:
         talk.stop()
+
+
+def share_rows(context, flows):
+    """The share of macswap's rate: of the mean of before and after, since virtual machines change their speed."""
+    def rate(name):
+        return context.report.median("ceiling", name, "rate")
+    own = rate("halbach-dataplane, capture")
+    before, after = rate("testpmd macswap, capture"), rate("testpmd macswap, capture, again")
+    if not own or not before or not after:
+        return
+    if abs(before - after) > 0.1 * max(before, after):
+        context.report.remark(f"macswap did {before:.1f} Mpps before and {after:.1f} after: the machine changed its speed "
+                              "meanwhile, and the share below is not worth much. Run it again")
+    context.report.add(f"halbach-dataplane / macswap, {flows:,}", "share", "", 2 * own / (before + after), "higher",
+                       f"of the rate; as many packets in the capture as flows; aim: {WANTED} with 1,000,000")
 
 
 def whole_dataplane(context, path, flows):
@@ -77,8 +92,9 @@ def run(context):
     testpmd_rates(context, "net_null", [*lab.eal_alone(), "--vdev", "net_null0,size=64", "--vdev", "net_null1,size=64",
                                         "--", *common])
     path, flows = capture_of(context)
-    testpmd_rates(context, "capture", [*lab.eal_alone(), "--vdev", pcap_port(path), "--", *common, "--mbuf-size=256",
-                                       f"--total-num-mbufs={flows + 20_000}", "--port-topology=loop"])
+    on_capture = [*lab.eal_alone(), "--vdev", pcap_port(path), "--", *common, "--mbuf-size=256",
+                  f"--total-num-mbufs={flows + 20_000}", "--port-topology=loop"]
+    testpmd_rates(context, "capture", on_capture)
     context.report.progress("Halbach on the capture")
     runs = lab.run_json(port_command(context, path, flows), {lab.helper, lab.worker}, 180)
     pps_rows(context.report, "halbach, capture", [r["received"] / r["seconds"] for r in runs],
@@ -88,8 +104,5 @@ def run(context):
         context.report.remark(f"{lost} packets of the capture were not forwarded: the figure above is not what it says")
     context.report.progress("halbach-dataplane on the capture")
     whole_dataplane(context, path, flows)
-    macswap = context.report.median("ceiling", "testpmd macswap, capture", "rate")
-    own = context.report.median("ceiling", "halbach-dataplane, capture", "rate")
-    if macswap and own:
-        context.report.add(f"halbach-dataplane / macswap, {flows:,}", "share", "", own / macswap, "higher",
-                           f"of the rate; as many packets in the capture as flows; aim: {WANTED} with 1,000,000")
+    testpmd_rates(context, "capture", on_capture, ["macswap"], ", again")
+    share_rows(context, flows)
