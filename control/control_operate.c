@@ -119,9 +119,11 @@ static void drain_one(struct hb_control *control, struct saved *saved,
         set_deadline(&backend->drain, order);
     if (!news && !dated)
         return;
-    snprintf(text, sizeof(text), "drain's deadline set to %" PRIu64 " s from now (%s)",
-             order->deadline_ms / 1000, hb_at_deadline_name(order->at_deadline));
-    tell(saved, news ? "drained" : text);
+    if (dated)
+        snprintf(text, sizeof(text), "%s %" PRIu64 " s from now (%s)",
+                 news ? "draining, deadline" : "drain's deadline set to", order->deadline_ms / 1000,
+                 hb_at_deadline_name(order->at_deadline));
+    tell(saved, dated ? text : "draining");
 }
 
 int hb_control_drain(struct hb_control *control, const bool *chosen,

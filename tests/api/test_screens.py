@@ -170,11 +170,11 @@ def check_events(tap, program, daemons):
     process = subprocess.Popen([program, "--socket", daemons.socket, "events", "-f"], stdout=subprocess.PIPE, text=True)
     daemons.call("POST", "/v1/backends/web1/drain")
     lines = []
-    while not any("backend web1: drained" in line for line in lines):
+    while not any("backend web1: draining" in line for line in lines):
         lines.append(process.stdout.readline())
         if not lines[-1]:
             break
-    tap.check("pool web: backend web1: drained, by " in lines[-1], "events -f: tells of a drain, and by whom", lines)
+    tap.check("pool web: backend web1: draining, by " in lines[-1], "events -f: tells of a drain, and by whom", lines)
     process.send_signal(signal.SIGINT)
     tap.equal(process.wait(20), -signal.SIGINT, "events -f: ctrl-C ends it")
     process.stdout.close()

@@ -76,7 +76,7 @@ tcp() { in_ns lb curl -s --max-time 10 "$@"; }
 check_json "the TCP port answers after a restart" "$(tcp http://127.0.0.1:8080/v1/status)" '.version'
 check_json "and changes nothing" "$(tcp -X POST http://127.0.0.1:8080/v1/reload)" '.error.message | test("over TCP nothing can be changed")'
 check_json "who drained is recorded" "$(ctl drain b2 --json >/dev/null && api GET history)" \
-    '.generations[-1] | .actor.by == "unix" and .actor.uid == 0 and .actor.pid > 0 and .cause == "backend b2: drained"'
+    '.generations[-1] | .actor.by == "unix" and .actor.uid == 0 and .actor.pid > 0 and .cause == "backend b2: draining"'
 ctl undrain b2 >/dev/null
 
 # BL-113: reading changes nothing, and a counter counts what its name says: TCP flows are not counted as UDP.

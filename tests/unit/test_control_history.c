@@ -121,7 +121,7 @@ static void test_who_and_what_caused_a_generation(void **state)
     json_decref(change(scene, "/v1/backends/two/drain", 4));
     json = request(scene, "GET", "/v1/history", 200);
     assert_string_equal(cause_of(json, 1), "reload");
-    assert_string_equal(cause_of(json, 0), "backend two: drained");
+    assert_string_equal(cause_of(json, 0), "backend two: draining");
     last = json_array_get(json_object_get(json, "generations"), 3);
     assert_int_equal(number_at(last, "actor", "uid"), getuid());
     assert_int_equal(number_at(last, "actor", "pid"), getpid());
@@ -147,7 +147,7 @@ static void test_a_cause_is_not_carried_on(void **state)
     json_decref(request(scene, "POST", "/v1/reload", 200));
     json_decref(change(scene, "/v1/backends/one/drain", 3));
     json = request(scene, "GET", "/v1/history", 200);
-    assert_string_equal(cause_of(json, 0), "backend one: drained");
+    assert_string_equal(cause_of(json, 0), "backend one: draining");
     json_decref(json);
 }
 
@@ -229,7 +229,7 @@ static void test_events_tell_what_happened(void **state)
     assert_true(has_event(scene, HB_NEWS_RELOAD, "reload"));
     assert_true(has_event(scene, HB_NEWS_RELOAD, "reload refused: "));
     assert_true(has_event(scene, HB_NEWS_ROLLBACK, "rollback from configuration 2 to 1"));
-    assert_true(has_event(scene, HB_NEWS_DRAIN, "backend one: drained"));
+    assert_true(has_event(scene, HB_NEWS_DRAIN, "backend one: draining"));
     assert_true(has_event(scene, HB_NEWS_REJECTED, "generation 5"));
     assert_int_equal(
         hb_events_get(scene->control->events, hb_events_newest(scene->control->events))->type,

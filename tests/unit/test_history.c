@@ -215,7 +215,7 @@ static void test_routine_is_one_row(void **state)
     struct hb_history *history = hb_history_open(state_file);
 
     (void)state;
-    add(history, 1, false, "backend a: drained", HB_OUTCOME_SERVED);
+    add(history, 1, false, "backend a: draining", HB_OUTCOME_SERVED);
     for (uint64_t i = 2; i <= 1000; i++)
         add(history, i, true, i % 3 ? "slow start of backend a" : "slots have settled",
             HB_OUTCOME_SERVED);
@@ -225,7 +225,7 @@ static void test_routine_is_one_row(void **state)
     assert_int_equal(hb_history_save(history), 0);
     history = reopen(history);
     assert_int_equal(history->generations_count, 4);
-    expect_row(history, 0, 1, 1, "backend a: drained");
+    expect_row(history, 0, 1, 1, "backend a: draining");
     expect_row(history, 1, 2, 1000, "slow start of backend a; slots have settled");
     expect_row(history, 2, 1001, 1001, "reload");
     expect_row(history, 3, 1002, 1002, "slots have settled");
