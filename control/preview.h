@@ -58,6 +58,7 @@ struct hb_preview_pool {
     struct hb_preview_backend *backends; /* before and after, sorted by address */
     uint32_t backends_count;
     uint32_t usable;
+    bool settings_changed; /* it stays, with others than its backends' */
     struct hb_preview_flows flows;
 };
 
@@ -68,6 +69,7 @@ struct hb_preview {
     uint32_t pools_count;
     struct hb_model_diff diff; /* counts of services and backends, as a reload tells them */
     bool reseeded;             /* the seed differs: every flow is hashed anew */
+    bool settings_changed;     /* those that are no pool's and no service's */
     bool changed;              /* anything at all, settings included */
     bool flows_known;
     struct hb_preview_flows flows;

@@ -69,6 +69,7 @@ static bool same_health(const struct hb_health_config *a, const struct hb_health
            same_damping(&a->damping, &b->damping);
 }
 
+/* Of a pool that stays. */
 static bool same_settings(const struct hb_config *config, const struct hb_preview_pool *pool)
 {
     const struct hb_model_pool *before = pool->before;
@@ -76,7 +77,7 @@ static bool same_settings(const struct hb_config *config, const struct hb_previe
     struct hb_health_config health;
 
     if (before == NULL || after == NULL)
-        return false;
+        return true;
     health = hb_model_health(config, (uint32_t)(after - config->pools));
     return before->algorithm == after->algorithm && before->table_size == after->table_size &&
            before->forwarding == after->forwarding &&
@@ -102,8 +103,7 @@ void hb_preview_diff(struct hb_preview *preview)
 
     memset(diff, 0, sizeof(*diff));
     count_services(preview);
-    preview->changed =
-        preview->reseeded ||
+    preview->settings_changed =
         hb_address_compare(&config->tunnel_source, &model->tunnel_source) != 0 ||
         hb_address_compare(&config->tunnel_source6, &model->tunnel_source6) != 0 ||
         !hb_icmp_config_equal(&config->icmp, &model->icmp) ||
@@ -112,13 +112,14 @@ void hb_preview_diff(struct hb_preview *preview)
         config->settle_after_ms != model->settle_after_ms ||
         config->punt_rate != model->punt_rate ||
         memcmp(&config->maintenance, &model->maintenance, sizeof(model->maintenance)) != 0;
+    preview->changed = preview->reseeded || preview->settings_changed;
     for (uint32_t p = 0; p < preview->pools_count; p++) {
-        const struct hb_preview_pool *pool = &preview->pools[p];
+        struct hb_preview_pool *pool = &preview->pools[p];
 
         for (uint32_t b = 0; b < pool->backends_count; b++)
             count_backend(&pool->backends[b], diff);
-        if (!same_settings(config, pool))
-            preview->changed = true;
+        pool->settings_changed = !same_settings(config, pool);
+        preview->changed |= pool->settings_changed || pool->before == NULL || pool->after == NULL;
     }
     if (diff->services_added + diff->services_removed + diff->services_changed +
             diff->backends_added + diff->backends_removed + diff->backends_changed >

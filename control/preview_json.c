@@ -120,6 +120,7 @@ static json_t *describe_pool(const struct hb_preview *preview, const struct hb_p
         json_pack("{s:o, s:o}", "before",
                   before && before->owner ? digest_to_json(before->owners) : json_null(), "after",
                   pool->owner ? digest_to_json(pool->owners) : json_null()));
+    json_object_set_new(object, "settings_changed", json_boolean(pool->settings_changed));
     json_object_set_new(object, "moved", json_integer(pool->change.moved));
     json_object_set_new(object, "ideal", json_integer(pool->change.ideal));
     json_object_set_new(object, "collateral", json_integer(pool->change.collateral));
@@ -151,11 +152,11 @@ json_t *hb_preview_json(const struct hb_preview *preview)
 
     for (uint32_t p = 0; p < preview->pools_count; p++)
         json_array_append_new(pools, describe_pool(preview, &preview->pools[p]));
-    return json_pack("{s:b, s:b, s:s, s:o, s:{s:i, s:i, s:i}, s:{s:i, s:i, s:i}, s:o}", "changed",
-                     preview->changed, "reseeded", preview->reseeded, "breaks",
-                     breaks_name(preview), "flows", describe_flows(preview, &preview->flows),
-                     "services", "added", diff->services_added, "removed", diff->services_removed,
-                     "changed", diff->services_changed, "backends", "added", diff->backends_added,
-                     "removed", diff->backends_removed, "changed", diff->backends_changed, "pools",
-                     pools);
+    return json_pack("{s:b, s:b, s:b, s:s, s:o, s:{s:i, s:i, s:i}, s:{s:i, s:i, s:i}, s:o}",
+                     "changed", preview->changed, "reseeded", preview->reseeded, "settings_changed",
+                     preview->settings_changed, "breaks", breaks_name(preview), "flows",
+                     describe_flows(preview, &preview->flows), "services", "added",
+                     diff->services_added, "removed", diff->services_removed, "changed",
+                     diff->services_changed, "backends", "added", diff->backends_added, "removed",
+                     diff->backends_removed, "changed", diff->backends_changed, "pools", pools);
 }

@@ -173,6 +173,27 @@ static void show_counts(const struct hb_screen *screen, const json_t *plan, cons
             hb_json_count(counts, "changed"));
 }
 
+/* "settings: pool web, pool dns, general", where some change. */
+static void show_settings(const struct hb_screen *screen, const json_t *plan)
+{
+    const char *before = "settings that change: ";
+    const json_t *pool;
+    size_t i;
+
+    json_array_foreach (hb_json_at(plan, "pools"), i, pool) {
+        if (!hb_json_flag(pool, "settings_changed"))
+            continue;
+        hb_print(screen, HB_PLAIN, "%spool %s", before, hb_json_text(pool, "name"));
+        before = ", ";
+    }
+    if (hb_json_flag(plan, "settings_changed")) {
+        hb_print(screen, HB_PLAIN, "%sgeneral ones", before);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        fputc('\n', screen->out);
+}
+
 static void show_verdict(const struct hb_screen *screen, const json_t *plan)
 {
     uint64_t live = hb_json_count(plan, "flows.live"), broken = hb_json_count(plan, "flows.broken");
@@ -219,6 +240,7 @@ void hb_show_plan(const struct hb_screen *screen, const json_t *plan)
     }
     show_counts(screen, plan, "services");
     show_counts(screen, plan, "backends");
+    show_settings(screen, plan);
     if (hb_json_flag(plan, "reseeded")) {
         hb_print(screen, HB_RED, "the seed differs: every flow is hashed anew");
         fputc('\n', screen->out);

@@ -98,6 +98,35 @@ static void expect_words(const char *text, const char *words)
         fail_msg("\"%s\" does not say \"%s\"", text, words);
 }
 
+static void show(const char *text)
+{
+    size_t size;
+    char why[64];
+    json_t *plan = hb_json_parse(text, strlen(text), why, sizeof(why));
+    struct hb_screen screen = {.out = open_memstream(&out, &size)};
+
+    assert_non_null(plan);
+    hb_show_plan(&screen, plan);
+    fclose(screen.out);
+    json_decref(plan);
+}
+
+/* Nothing moves, so the pools are not shown, but what changes is named. */
+static void test_settings_are_named(void **state)
+{
+    (void)state;
+    write_file(old_file, "", ONE TWO);
+    write_file(new_file, "    slow_start: 30s\n    failure: { minimum: 2 }\n", ONE TWO);
+    assert_int_equal(run(false), HB_EXIT_OK);
+    expect_words(out, "backends: 0 added, 0 removed, 0 changed\nsettings that change: pool web\n");
+    expect_words(out, "2 pools keep their slots, weights and flows\n");
+    free(out);
+    show("{\"changed\": true, \"settings_changed\": true, \"pools\": ["
+         "{\"name\": \"a\", \"settings_changed\": true}, {\"name\": \"b\"},"
+         "{\"name\": \"c\", \"settings_changed\": true}]}");
+    expect_words(out, "settings that change: pool a, pool c, general ones\n");
+}
+
 static void test_the_same_file(void **state)
 {
     (void)state;
@@ -190,19 +219,6 @@ static void test_without_a_file(void **state)
 
 /* ---- an answer of control ---- */
 
-static void show(const char *text)
-{
-    size_t size;
-    char why[64];
-    json_t *plan = hb_json_parse(text, strlen(text), why, sizeof(why));
-    struct hb_screen screen = {.out = open_memstream(&out, &size)};
-
-    assert_non_null(plan);
-    hb_show_plan(&screen, plan);
-    fclose(screen.out);
-    json_decref(plan);
-}
-
 #define PLAN(live, kept, broken, unsure)                                                           \
     "{\"changed\": true, \"reseeded\": false, \"breaks\": \"yes\","                                \
     " \"flows\": {\"live\": " live ", \"kept\": " kept ", \"broken\": " broken                     \
@@ -254,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_the_same_file),
+        CASE(test_settings_are_named),
         CASE(test_a_backend_goes),
         CASE(test_weights_and_algorithm),
         CASE(test_as_json),

@@ -332,6 +332,9 @@ static void test_settings(void **state)
         config->pools[0].encap.dscp = setting == 10;
         made = preview(model, config);
         assert_int_equal(made.changed, setting < 11);
+        assert_int_equal(made.settings_changed, setting == 5 || setting == 6 || setting == 9);
+        assert_int_equal(made.pools[0].settings_changed,
+                         setting <= 2 || setting == 8 || setting == 10);
         assert_false(made.pools[0].change.any);
         expect_flows(&made.flows, 2 * FLOWS, 0, 0);
         hb_preview_clear(&made);
