@@ -203,6 +203,23 @@ static uint64_t count_backends(const struct hb_config *config)
     return total;
 }
 
+/* With a seed that is known anybody can aim flows at a backend. */
+static void check_seed(struct hb_config_reader *reader)
+{
+    static const char *const examples[] = {
+        "change-me-to-something-secret",                /* README.md */
+        "replace-this-with-the-output-of-openssl-rand", /* docs/halbach.yaml */
+    };
+    const char *seed = reader->config->seed;
+
+    for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+        if (strcmp(seed, examples[i]) == 0)
+            hb_config_warn(reader, hb_config_line_of(reader, seed, 1), "seed",
+                           "it is the example of the documentation, which everybody knows; take "
+                           "the output of 'openssl rand -hex 16'");
+    }
+}
+
 void hb_config_apply_rules(struct hb_config_reader *reader)
 {
     const struct hb_config *config = reader->config;
@@ -221,6 +238,7 @@ void hb_config_apply_rules(struct hb_config_reader *reader)
         hb_config_complain(reader, 0, "pools",
                            "%" PRIu64 " backends in all, but the limit is %d; remove some",
                            backends, HB_BACKENDS_MAX);
+    check_seed(reader);
     hb_config_check_unique(reader, entries);
     names = sort_pools(config, pools);
     resolve_pools(reader, pools, names, first_service);

@@ -26,8 +26,9 @@ enum hb_link_xdp { HB_LINK_XDP_NONE, HB_LINK_XDP_DRIVER, HB_LINK_XDP_GENERIC };
 /* How an XDP program is attached: enum hb_link_xdp, or -errno. */
 int hb_link_xdp(const char *ifname);
 
-/* Appends one object a check to `findings`: "check", "level" ("ok", "costs" or "unknown"), "text",
- * "remedy" ("" when there is none). `devices` are names of interfaces or PCI addresses. */
+/* Appends one object a check to `findings`: "check", "level" ("ok", "costs", "unknown", or
+ * "missing": the device that was named is), "text", "remedy" ("" when there is none). `devices` are
+ * names of interfaces or PCI addresses. */
 void hb_doctor_examine(const char *root, const char *const devices[], unsigned count,
                        json_t *findings);
 

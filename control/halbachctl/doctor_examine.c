@@ -25,13 +25,13 @@ struct examination {
     unsigned processes;              /* dataplanes that run */
 };
 
-enum level { OK, COSTS, UNKNOWN };
+enum level { OK, COSTS, UNKNOWN, MISSING };
 
 static __attribute__((format(printf, 5, 6))) void find(const struct examination *e,
                                                        const char *check, enum level level,
                                                        const char *remedy, const char *format, ...)
 {
-    static const char *const levels[] = {"ok", "costs", "unknown"};
+    static const char *const levels[] = {"ok", "costs", "unknown", "missing"};
     char text[512];
     va_list arguments;
 
@@ -363,7 +363,7 @@ static void check_device(const struct examination *e, const char *device)
              device);
     if (strchr(device, '/') != NULL ||
         !read_line(e, line, sizeof(line), "%s/%s", folder, pci ? "vendor" : "ifindex")) {
-        find(e, "device", UNKNOWN, "name an interface (eth0) or a PCI address (0000:3b:00.0)",
+        find(e, "device", MISSING, "name an interface (eth0) or a PCI address (0000:3b:00.0)",
              "there is no %s here", device);
         return;
     }

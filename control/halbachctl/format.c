@@ -40,6 +40,11 @@ const char *hb_format_count(struct hb_text *buffer, uint64_t count)
     return format_scaled(buffer, count, "");
 }
 
+const char *hb_format_bits(struct hb_text *buffer, uint64_t bits)
+{
+    return format_scaled(buffer, bits, "bit");
+}
+
 const char *hb_format_bytes(struct hb_text *buffer, uint64_t bytes)
 {
     return format_scaled(buffer, bytes, "B");

@@ -18,7 +18,8 @@ struct hb_text {
 /* Exact below 10,000, then "12.3 k", "4.1 M" (powers of 1000, rounded). */
 const char *hb_format_count(struct hb_text *buffer, uint64_t count);
 
-/* The same with a unit of bytes: "9999 B", "12.3 kB". */
+/* The same with a unit: "9999 bit", "12.3 kbit"; "9999 B", "12.3 kB". */
+const char *hb_format_bits(struct hb_text *buffer, uint64_t bits);
 const char *hb_format_bytes(struct hb_text *buffer, uint64_t bytes);
 
 /* "45s", "12m 5s", "3h 12m", "5d 2h". */

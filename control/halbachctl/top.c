@@ -147,9 +147,9 @@ static void show_sum(const struct hb_screen *screen, const struct mover *movers,
         sum.bits += movers[i].bits;
         sum.flows += movers[i].flows;
     }
-    hb_print(screen, HB_BOLD, "%s packets/s, %s bits/s, %s new flows/s",
+    hb_print(screen, HB_BOLD, "%s packets/s, %s/s, %s new flows/s",
              hb_format_count(&texts[0], (uint64_t)(sum.packets + 0.5)),
-             hb_format_count(&texts[1], (uint64_t)(sum.bits + 0.5)),
+             hb_format_bits(&texts[1], (uint64_t)(sum.bits + 0.5)),
              hb_format_count(&texts[2], (uint64_t)(sum.flows + 0.5)));
     fprintf(screen->out, "\n\n");
 }

@@ -596,6 +596,9 @@ static const struct row hashing_warning_rows[] = {
 };
 
 static const struct row warning_rows[] = {
+    {1, "seed: change-me-to-something-secret",
+     "t:1: seed: it is the example of the documentation, which everybody knows; take the output of "
+     "'openssl rand -hex 16'"},
     {7, "      - { name: web1, address: 198.51.100.11, weight: 0 }",
      "t:3: pools[0]: every backend has weight 0, so new flows are dropped; give one a weight"}, /* BL-66 */
     {4, "    table_size: 97", "t:4: pools[0].table_size: 97 slots for 1 backend: shares can be off by about "

@@ -201,10 +201,11 @@ static void test_unknown_device_and_no_dataplane(void **state)
     findings = examine("eth9");
     assert_int_equal(json_array_size(findings), 3);
     assert_string_equal(hb_json_text(json_array_get(findings, 0), "level"), "unknown");
+    assert_string_equal(hb_json_text(json_array_get(findings, 2), "level"), "missing");
     assert_non_null(strstr(hb_json_text(json_array_get(findings, 2), "text"), "no eth9"));
     json_decref(findings);
     findings = examine("../../etc");
-    assert_string_equal(hb_json_text(json_array_get(findings, 2), "level"), "unknown");
+    assert_string_equal(hb_json_text(json_array_get(findings, 2), "level"), "missing");
     json_decref(findings);
 }
 
@@ -228,6 +229,23 @@ static void test_what_is_printed(void **state)
     json_decref(findings);
 }
 
+static void test_a_device_that_is_missing_is_a_failure(void **state)
+{
+    struct hb_ctl ctl = {.arguments = {"no-such-nic"}, .arguments_count = 1};
+    char *printed;
+    size_t size;
+
+    (void)state;
+    ctl.screen.out = open_memstream(&printed, &size);
+    assert_int_equal(hb_ctl_doctor(&ctl), HB_EXIT_FAILED);
+    fclose(ctl.screen.out);
+    assert_non_null(strstr(printed, "missing"));
+    assert_null(strstr(printed, ": -\n"));
+    assert_non_null(strstr(printed, "\ndevice: name an interface (eth0) or a PCI address"));
+    assert_null(strstr(printed, "nothing was found"));
+    free(printed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +255,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unknown_device_and_no_dataplane, make_good_machine,
                                         remove_machine),
         cmocka_unit_test_setup_teardown(test_what_is_printed, make_good_machine, remove_machine),
+        cmocka_unit_test(test_a_device_that_is_missing_is_a_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,7 +185,7 @@ static void test_top(void **state)
 
     (void)state;
     hb_show_top(&screen, now, before, 2);
-    expect(&screen, "407 packets/s, 16.0 k bits/s, 2 new flows/s\n"
+    expect(&screen, "407 packets/s, 16.0 kbit/s, 2 new flows/s\n"
                     "\n"
                     "SERVICE  VIP            PACKETS/S  BITS/S  NEW FLOWS/S  DROPS/S\n"
                     "www      192.0.2.10:80        100  16.0 k            2        3\n"
