@@ -46,39 +46,40 @@ struct bench_case {
     bool cold; /* packets come from memory, not from a cache */
     enum hb_tracking tracking;
     uint32_t bounded_load; /* in 1/1024 */
+    uint32_t pools;
 };
 
 static const struct bench_case cases[] = {
-    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false, HB_TRACKING_ALL, 0},
-    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true, HB_TRACKING_ALL, 0},
-    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true, HB_TRACKING_ALL, 0},
-    {"tcp4-1-changed", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_CHANGED, 0},
-    {"tcp4-1M-changed", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_CHANGED, 0},
-    {"tcp4-10M-changed", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_CHANGED, 0},
+    {"tcp4-1", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1k", TCP_V4, 1000, 4096, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-100k", TCP_V4, 100000, 200000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1M", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1M-full", TCP_V4, 1000000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-10M-full", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1M-4096-services", TCP_V4, 1000000, 2000000, 1024, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1M-10k-backends", TCP_V4, 1000000, 2000000, 1, 10000, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1-cold", TCP_V4, 1, 4096, 1, 10, true, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1M-cold", TCP_V4, 1000000, 2000000, 1, 10, true, HB_TRACKING_ALL, 0, 1},
+    {"tcp4-1-changed", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_CHANGED, 0, 1},
+    {"tcp4-1M-changed", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_CHANGED, 0, 1},
+    {"tcp4-10M-changed", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_CHANGED, 0, 1},
     {"tcp4-10M-10k-backends-changed", TCP_V4, 10000000, 10000000, 1, 10000, false,
-     HB_TRACKING_CHANGED, 0},
-    {"tcp4-1-off", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_OFF, 0},
-    {"tcp4-1M-off", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_OFF, 0},
-    {"tcp4-10M-off", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_OFF, 0},
-    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"syn-flood-bounded", FLOOD, 0, 1000000, 1, 10, false, HB_TRACKING_ALL, 256},
-    {"syn-flood-bounded-tight", FLOOD, 0, 1000000, 1, 1000, false, HB_TRACKING_ALL, 10},
-    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
-    {"drop", DROP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0},
+     HB_TRACKING_CHANGED, 0, 1},
+    {"tcp4-1-off", TCP_V4, 1, 4096, 1, 10, false, HB_TRACKING_OFF, 0, 1},
+    {"tcp4-1M-off", TCP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_OFF, 0, 1},
+    {"tcp4-10M-off", TCP_V4, 10000000, 10000000, 1, 10, false, HB_TRACKING_OFF, 0, 1},
+    {"udp4-1", UDP_V4, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"udp4-1M", UDP_V4, 1000000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp6-1", TCP_V6, 1, 4096, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"tcp6-100k", TCP_V6, 100000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"udp6-100k", UDP_V6, 100000, 2000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"syn-flood", FLOOD, 0, 1000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"syn-flood-half-established", FLOOD, 500000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"syn-flood-90%-established", FLOOD, 900000, 1000000, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"syn-flood-bounded", FLOOD, 0, 1000000, 1, 10, false, HB_TRACKING_ALL, 256, 1},
+    {"syn-flood-bounded-tight", FLOOD, 0, 1000000, 1, 1000, false, HB_TRACKING_ALL, 10, 1},
+    {"not-vip", NOT_VIP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0, 1},
+    {"drop", DROP, 0, 4096, 1, 10, false, HB_TRACKING_ALL, 0, 1},
 };
 
 /* What is measured: the best variant of the packet path that there is, unless told otherwise. */
@@ -347,13 +348,10 @@ static void print_json(const struct bench_case *row, const uint32_t *cycles, uin
 
 static bool run_case(const struct bench_case *row, uint32_t runs, bool stages, bool json)
 {
-    struct world_size size = {row->flows_max,
-                              row->vips,
-                              row->backends,
-                              65537,
-                              row->cold ? WORLD_COLD : WORLD_PACKETS,
-                              row->tracking,
-                              row->bounded_load};
+    struct world_size size = {row->flows_max, row->vips,
+                              row->pools,     row->backends,
+                              65537,          row->cold ? WORLD_COLD : WORLD_PACKETS,
+                              row->tracking,  row->bounded_load};
     struct world *world = world_make(&size);
     uint32_t cycles[RUNS_MAX];
     uint64_t found = 0;
@@ -400,11 +398,34 @@ static bool run_case(const struct bench_case *row, uint32_t runs, bool stages, b
     return true;
 }
 
-/* One of the list by its name, or one that is described by numbers. */
-static bool find_case(const char *text, struct bench_case *found)
+/* KIND:FLOWS:MOST_FLOWS:VIPS:BACKENDS, or KIND-changed:..., and :POOLS at the end if there are more
+ * than one. */
+static bool describe_case(const char *text, struct bench_case *found)
 {
     char kind[16];
     int end = 0;
+    char *changed;
+    int read;
+
+    *found = (struct bench_case){.name = text, .tracking = HB_TRACKING_ALL, .pools = 1};
+    read = sscanf(text, "%15[^:]:%u:%u:%u:%u%n:%u%n", kind, &found->flows, &found->flows_max,
+                  &found->vips, &found->backends, &end, &found->pools, &end);
+    if (read < 5 || text[end] != '\0' || found->vips < 1 || found->vips > VIPS_MAX ||
+        found->pools < 1 || found->pools > found->vips || found->backends < found->pools)
+        return false;
+    changed = strstr(kind, "-changed");
+    if (changed != NULL) {
+        *changed = '\0';
+        found->tracking = HB_TRACKING_CHANGED;
+    }
+    while (found->kind < KINDS && strcmp(kinds[found->kind], kind) != 0)
+        found->kind++;
+    return found->kind < KINDS;
+}
+
+/* One of the list by its name, or one that is described by numbers. */
+static bool find_case(const char *text, struct bench_case *found)
+{
 
     for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (strcmp(cases[i].name, text) == 0) {
@@ -412,14 +433,7 @@ static bool find_case(const char *text, struct bench_case *found)
             return true;
         }
     }
-    *found = (struct bench_case){.name = text, .tracking = HB_TRACKING_ALL};
-    if (sscanf(text, "%15[^:]:%u:%u:%u:%u%n", kind, &found->flows, &found->flows_max, &found->vips,
-               &found->backends, &end) != 5 ||
-        text[end] != '\0' || found->vips < 1 || found->vips > VIPS_MAX || found->backends < 1)
-        return false;
-    while (found->kind < KINDS && strcmp(kinds[found->kind], kind) != 0)
-        found->kind++;
-    return found->kind < KINDS;
+    return describe_case(text, found);
 }
 
 int main(int argc, char **argv)

@@ -80,7 +80,7 @@ static void list_services(struct hb_service_record *records, struct hb_service *
                   records[i].address);
         records[i].address[v6 ? 6 : 1] ^= (uint8_t)(vip >> 8);
         records[i].address[v6 ? 7 : 2] ^= (uint8_t)vip;
-        services[i] = (struct hb_service){.id = (uint16_t)i};
+        services[i] = (struct hb_service){.id = (uint16_t)i, .pool = vip % size->pools};
         services[i].tracking =
             (uint8_t)(udp && size->tracking == HB_TRACKING_CHANGED ? HB_TRACKING_ALL
                                                                    : size->tracking);
@@ -99,14 +99,32 @@ static const struct hb_pool_bound *make_bound(uint32_t backends)
     return bound;
 }
 
+/* Backend id 1 + i is of pool i modulo pools. */
+static struct hb_pool *make_pools(const struct world_size *size)
+{
+    struct hb_pool *pools = need(size->pools * sizeof(*pools));
+
+    for (uint32_t p = 0; p < size->pools; p++) {
+        uint32_t members = (size->backends - p + size->pools - 1) / size->pools;
+        uint16_t *owner = need(size->slots * sizeof(*owner));
+
+        for (uint32_t slot = 0; slot < size->slots; slot++) {
+            uint32_t member = (uint32_t)((slot * UINT64_C(2654435761) >> 7) % members);
+
+            owner[slot] = (uint16_t)(1 + p + member * size->pools);
+        }
+        pools[p] = (struct hb_pool){
+            .owner = owner, .slots = size->slots, .bounded_load = (uint16_t)size->bounded_load};
+    }
+    return pools;
+}
+
 static struct hb_generation *make_generation(const struct world_size *size)
 {
     struct hb_generation *generation = need(sizeof(*generation));
     struct hb_service_record *records = need(4 * size->vips * sizeof(*records));
     struct hb_service *services = need(4 * size->vips * sizeof(*services));
     struct hb_backend *backends = need((size->backends + 1) * sizeof(*backends));
-    struct hb_pool *pool_0 = need(sizeof(*pool_0));
-    uint16_t *owner = need(size->slots * sizeof(*owner));
     uint32_t duplicate;
 
     list_services(records, services, size);
@@ -118,24 +136,21 @@ static struct hb_generation *make_generation(const struct world_size *size)
                                            .port = SINK_PORT,
                                            .inner_max = 1480,
                                            .incarnation = 1,
+                                           .pool = (uint16_t)((id - 1) % size->pools),
                                            .weight = 1};
         backends[id].size = (uint8_t)write_rewrite(backends[id].bytes, 4, 1);
         backends[id].bytes[IP4_DESTINATION + 3] = (uint8_t)id;
         backends[id].bytes[IP4_DESTINATION + 2] = (uint8_t)(id >> 8);
         hb_backend_complete(&backends[id]);
     }
-    for (uint32_t slot = 0; slot < size->slots; slot++)
-        owner[slot] = (uint16_t)(1 + (slot * UINT64_C(2654435761) >> 7) % size->backends);
-    *pool_0 = (struct hb_pool){
-        .owner = owner, .slots = size->slots, .bounded_load = (uint16_t)size->bounded_load};
     *generation = (struct hb_generation){
         .map = hb_service_map_build(need(hb_service_map_bytes(records, 4 * size->vips)), records,
                                     4 * size->vips, &duplicate),
         .services = services,
-        .pools = pool_0,
+        .pools = make_pools(size),
         .backends = backends,
         .services_count = 4 * size->vips,
-        .pools_count = 1,
+        .pools_count = size->pools,
         .backends_count = size->backends + 1,
         .selective = size->tracking != HB_TRACKING_ALL,
         .number = 1,
@@ -184,7 +199,8 @@ void world_free(struct world *world)
     rte_free((void *)(uintptr_t)world->generation->bounds);
     rte_free((void *)(uintptr_t)world->generation->map);
     rte_free((void *)(uintptr_t)world->generation->services);
-    rte_free((void *)(uintptr_t)world->generation->pools->owner);
+    for (uint32_t p = 0; p < world->generation->pools_count; p++)
+        rte_free((void *)(uintptr_t)world->generation->pools[p].owner);
     rte_free((void *)(uintptr_t)world->generation->pools);
     rte_free((void *)(uintptr_t)world->generation->backends);
     rte_free(world->generation);

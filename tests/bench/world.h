@@ -24,11 +24,12 @@
 struct world_size {
     uint64_t flows_max;
     uint32_t vips;     /* of each family, each with TCP 80 and UDP 443: four services a VIP */
-    uint32_t backends; /* all in pool 0 */
-    uint32_t slots;
-    uint32_t packets;          /* in the stock: WORLD_PACKETS or WORLD_COLD */
+    uint32_t pools;    /* each with a table; VIPs take them in turn */
+    uint32_t backends; /* pools take them in turn, too */
+    uint32_t slots;    /* of each table */
+    uint32_t packets;  /* in the stock: WORLD_PACKETS or WORLD_COLD */
     enum hb_tracking tracking; /* of all services */
-    uint32_t bounded_load;     /* of pool 0, in 1/1024 */
+    uint32_t bounded_load;     /* in 1/1024; of one pool only */
 };
 
 struct world {

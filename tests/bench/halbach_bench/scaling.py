@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""7. Scaling: how the cost of a packet grows with flows, services and backends; as numbers and as a picture."""
+"""7. Scaling: how the cost of a packet grows with flows, services, backends and tables; as numbers and as a picture."""
 import os
 import shutil
 import subprocess
@@ -13,6 +13,8 @@ CURVES = {  # what grows: (cases of bench_pipeline, their x)
               (1, 1000, 10_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)],
     "services": [(4 * n, f"tcp4:100000:200000:{n}:10") for n in (1, 16, 64, 256, 1024)],
     "backends": [(n, f"tcp4:100000:200000:1:{n}") for n in (1, 10, 100, 1000, 10_000)],
+    # Settled, with tracking: changed: each packet reads a slot. 1,024 VIPs and 4,096 backends whatever the number.
+    "tables": [(n, f"tcp4-changed:1000000:1000000:1024:4096:{n}") for n in (1, 10, 100, 1000)],
 }
 
 
