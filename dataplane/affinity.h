@@ -30,4 +30,15 @@ static inline uint64_t hb_slot_hash(const struct hb_generation *generation, uint
     return hb_affinity_hash(&generation->extra[service], flow, &generation->hash_key);
 }
 
+/* Fetches the slot of a flow. */
+static inline void hb_slot_prefetch(const struct hb_generation *generation, uint32_t service,
+                                    const struct hb_flow_query *flow)
+{
+    const struct hb_pool *pool = &generation->pools[generation->services[service].pool];
+
+    if (pool->slots != 0)
+        __builtin_prefetch(
+            &pool->owner[hb_slot_of(hb_slot_hash(generation, service, flow), pool->slots)]);
+}
+
 #endif

@@ -105,6 +105,7 @@ struct hb_generation {
     uint32_t pools_count;
     uint32_t backends_count; /* largest id + 1 */
     bool selective;          /* some service does not track all its flows */
+    bool fetch_slots;        /* and its tables are far (hb_tables_are_far) */
     struct hb_hash_key hash_key;
     uint64_t number;
     struct hb_settings settings;
@@ -118,6 +119,18 @@ struct hb_generation {
     const struct hb_quic_servers *servers;
     uint16_t *const *flow_tags; /* by worker; see hb_flow_table_tag; NULL: flows are not limited */
 };
+
+/* More than a core's own caches hold: a slot should be fetched well before it is read. */
+#define HB_TABLES_AT_HAND (1u << 20)
+
+static inline bool hb_tables_are_far(const struct hb_pool *pools, uint32_t count)
+{
+    uint64_t slots = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        slots += pools[i].slots;
+    return slots * sizeof(*pools->owner) > HB_TABLES_AT_HAND;
+}
 
 /* Serves the flows that it has; whether it gets new ones is the tables' business. */
 static inline bool hb_backend_is_in_use(const struct hb_backend *backend)

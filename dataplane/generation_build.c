@@ -216,6 +216,7 @@ static struct hb_generation *build_node(const struct hb_generation_header *heade
         .pools_count = header->pools.count,
         .backends_count = layout.ids,
         .selective = selective,
+        .fetch_slots = selective && hb_tables_are_far(pools, header->pools.count),
         .hash_key = header->hash_key,
         .number = header->number,
         .settings = header->settings,

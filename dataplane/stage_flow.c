@@ -190,12 +190,7 @@ bool hb_flow_follow(struct hb_batch *batch, struct hb_packet *packet, hb_flow_re
  */
 static void prefetch_slot(const struct hb_batch *batch, const struct hb_packet *packet)
 {
-    const struct hb_generation *generation = batch->generation;
-    const struct hb_pool *pool = &generation->pools[generation->services[packet->service].pool];
-
-    if (pool->slots != 0)
-        rte_prefetch0(&pool->owner[hb_slot_of(
-            hb_slot_hash(generation, packet->service, &packet->flow), pool->slots)]);
+    hb_slot_prefetch(batch->generation, packet->service, &packet->flow);
 }
 
 /* The packets of a burst, a bit for each, by where their flows may stand. */

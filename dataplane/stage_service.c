@@ -8,6 +8,7 @@
  * VIP and malformed, or of a protocol that no service has, is dropped for that reason; fragments
  * and ICMP are set aside for their stages. Then the port.
  */
+#include "affinity.h"
 #include "service_map.h"
 #include "stages.h"
 
@@ -51,13 +52,11 @@ static bool find_for_all(struct hb_batch *batch)
     return true;
 }
 
-void hb_stage_service(struct hb_batch *batch)
+static void find_each(struct hb_batch *batch)
 {
     const struct hb_generation *generation = batch->generation;
     struct hb_packet *packet;
 
-    if (batch->count == 0 || (batch->alike && find_for_all(batch)))
-        return;
     HB_BATCH_FOREACH (packet, batch) {
         int32_t index = find_service(generation->map, &packet->flow);
 
@@ -67,4 +66,23 @@ void hb_stage_service(struct hb_batch *batch)
         }
         packet->service = (uint16_t)index;
     }
+}
+
+/* For flows that are served by their slots alone: stage_flow reads them. */
+static __attribute__((noinline)) void fetch_slots(struct hb_batch *batch)
+{
+    const struct hb_packet *packet;
+
+    HB_BATCH_FOREACH (packet, batch)
+        hb_slot_prefetch(batch->generation, packet->service, &packet->flow);
+}
+
+void hb_stage_service(struct hb_batch *batch)
+{
+    if (batch->count == 0)
+        return;
+    if (!batch->alike || !find_for_all(batch))
+        find_each(batch);
+    if (unlikely(batch->generation->fetch_slots))
+        fetch_slots(batch);
 }

@@ -125,6 +125,7 @@ static struct hb_generation *make_generation(const struct world_size *size)
     struct hb_service_record *records = need(4 * size->vips * sizeof(*records));
     struct hb_service *services = need(4 * size->vips * sizeof(*services));
     struct hb_backend *backends = need((size->backends + 1) * sizeof(*backends));
+    struct hb_pool *pools = make_pools(size);
     uint32_t duplicate;
 
     list_services(records, services, size);
@@ -147,12 +148,13 @@ static struct hb_generation *make_generation(const struct world_size *size)
         .map = hb_service_map_build(need(hb_service_map_bytes(records, 4 * size->vips)), records,
                                     4 * size->vips, &duplicate),
         .services = services,
-        .pools = make_pools(size),
+        .pools = pools,
         .backends = backends,
         .services_count = 4 * size->vips,
         .pools_count = size->pools,
         .backends_count = size->backends + 1,
         .selective = size->tracking != HB_TRACKING_ALL,
+        .fetch_slots = size->tracking != HB_TRACKING_ALL && hb_tables_are_far(pools, size->pools),
         .number = 1,
         .bounds = size->bounded_load != 0 ? make_bound(size->backends) : NULL,
     };

@@ -484,6 +484,7 @@ void publish(struct rig *rig)
         .pools = copy->pools,
         .past = past ? copy->pasts : NULL,
         .selective = selective,
+        .fetch_slots = selective, /* however small the tables are */
         .backends = copy->backends,
         .services_count = rig->services,
         .pools_count = RIG_POOLS,

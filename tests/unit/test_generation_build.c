@@ -195,6 +195,39 @@ static void no_generation_shares_records_with_another(void **state)
     hb_table_store_destroy(store);
 }
 
+/* Of services that read a slot a packet, and only if the caches do not hold the tables. */
+static void slots_are_fetched_where_tables_are_far(void **state)
+{
+    static const struct {
+        uint32_t slots[2];
+        uint8_t tracking;
+        bool fetched;
+    } rows[] = {
+        {{13, 7}, HB_TRACKING_CHANGED, false},    {{524287, 1}, HB_TRACKING_CHANGED, false},
+        {{524287, 2}, HB_TRACKING_CHANGED, true}, {{655373, 7}, HB_TRACKING_OFF, true},
+        {{655373, 7}, HB_TRACKING_ALL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct test_memory memory;
+        struct hb_table_store *store;
+        struct blob_plan plan = blob_example();
+        struct hb_built_generation *built;
+
+        test_memory_init(&memory, 0x1);
+        store = hb_table_store_create(&memory.memory);
+        plan.pool[0].slots = rows[i].slots[0];
+        plan.pool[1].slots = rows[i].slots[1];
+        plan.service[0].tracking = rows[i].tracking;
+        built = build(&plan, store, &memory);
+        assert_non_null(built);
+        assert_int_equal(built->set.node[0]->fetch_slots, rows[i].fetched);
+        hb_generation_free(built, store, &memory.memory);
+        hb_table_store_destroy(store);
+    }
+}
+
 static void short_memory_leaves_the_old_generation_whole(void **state)
 {
     struct test_memory memory;
@@ -282,6 +315,7 @@ int main(void)
         cmocka_unit_test(everything_arrives_on_every_node),
         cmocka_unit_test(only_owners_of_slots_are_members),
         cmocka_unit_test(no_generation_shares_records_with_another),
+        cmocka_unit_test(slots_are_fetched_where_tables_are_far),
         cmocka_unit_test(short_memory_leaves_the_old_generation_whole),
         cmocka_unit_test(lookups_tell_why),
     };
