@@ -62,9 +62,10 @@ def workers(context):
 
 
 def script(points, folder, svg, title):
-    # Two by two: as wide as a page shows it, so that the letters keep their size.
-    lines = [f"set terminal svg size 900,680 font 'sans,13' background '#ffffff'", f"set output '{svg}'",
-             f"set multiplot layout {(len(points) + 1) // 2},2 title '{title}'", "set logscale x", "set yrange [0:*]",
+    # Two in a row: as wide as a page shows it, so that the letters keep their size.
+    rows = (len(points) + 1) // 2
+    lines = [f"set terminal svg size 900,{340 * rows} font 'sans,13' background '#ffffff'", f"set output '{svg}'",
+             f"set multiplot layout {rows},2 title '{title}'", "set logscale x", "set yrange [0:*]",
              "set grid linecolor '#dddddd' linetype 1", "set border 3", "set tics nomirror out",
              "set ylabel 'ns a packet'", "set format x '10^{%L}'", "unset key"]
     for what, values in points.items():
