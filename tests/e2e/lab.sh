@@ -354,6 +354,10 @@ traffic_end() {
 # outage NAME SINCE [OPTION]...: failures of a traffic since a time, as JSON; options of `traffic.py outage`.
 outage() { "$LAB_TRAFFIC" outage "$LAB_DIR/$1.requests" --since "$2" "${@:3}"; }
 
+# What was under way to a backend that left without a drain may be cut, and nothing else may fail. (jq)
+# shellcheck disable=SC2034 # for those who source this
+CUT_AT_MOST='.at_once and (.problems | del(.reset)) == {}'
+
 # start_download URL: a download by the client that stops after the header, however fast it is, until take_download lets it
 # go on: its body goes to a pipe that nobody reads before. What arrives is in `downloaded`.
 start_download() {

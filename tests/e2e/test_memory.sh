@@ -18,7 +18,7 @@ needed wait_for 10 "all are up" backend_is b3 up
 generation=$(api POST backends/b2/drain | jq .generation)
 kill_control
 check_json "the history has the order that was answered, and who gave it" "$(api GET history)" \
-    "[.generations[] | select(.number == $generation)] | length == 1 and (.[0].cause | test(\"drained\")) and .[0].actor.by == \"unix\""
+    "[.generations[] | select(.number == $generation)] | length == 1 and (.[0].cause | test(\"draining\")) and .[0].actor.by == \"unix\""
 check "the drain holds" backend_is b2 draining
 
 # 2. A slow start that the undrain begins.

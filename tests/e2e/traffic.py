@@ -300,7 +300,7 @@ def run_serve(options):
 
 def run_outage(options):
     """Reads a log: how many requests began in the time asked for, how many failed, and for how long."""
-    requests, failed, until = 0, [], options.until or float("inf")
+    requests, failed, ends, until = 0, [], [], options.until or float("inf")
     problems, backends = collections.Counter(), collections.Counter()
     with open(options.log_file) as log:
         for line in log:
@@ -313,6 +313,7 @@ def run_outage(options):
             requests += 1
             if fields[2] == "failed":
                 failed.append(float(fields[0]))
+                ends.append(float(fields[0]) + float(fields[1]))
                 problems[fields[4]] += 1
             else:
                 backends[fields[3]] += 1
@@ -321,6 +322,8 @@ def run_outage(options):
     return {"requests": requests, "failed": len(failed), "outage_s": round(lasted, 3),
             "first_s": round(min(failed) - options.since, 3) if failed else None,
             "last_s": round(max(failed) - options.since, 3) if failed else None,
+            # Is there a moment at which all of them were under way?
+            "at_once": not failed or max(failed) <= min(ends),
             "problems": problems, "backends": backends}
 
 
