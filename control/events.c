@@ -112,8 +112,14 @@ bool hb_cause_add(char cause[HB_EVENT_CAUSE], const char *text)
     return true;
 }
 
-static void add_cause(struct hb_events *events, const char *text, bool routine)
+static __attribute__((format(printf, 3, 0))) void add_cause(struct hb_events *events, bool routine,
+                                                            const char *format, va_list arguments)
 {
+    char text[HB_EVENT_MESSAGE];
+
+    if (events == NULL)
+        return;
+    vsnprintf(text, sizeof(text), format, arguments);
     if (text[0] == '\0' || is_told(events->cause, text))
         return;
     if (events->cause_actor.by ==
@@ -125,28 +131,20 @@ static void add_cause(struct hb_events *events, const char *text, bool routine)
 
 void hb_events_add_cause(struct hb_events *events, const char *format, ...)
 {
-    char text[HB_EVENT_MESSAGE];
     va_list arguments;
 
-    if (events == NULL)
-        return;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    add_cause(events, false, format, arguments);
     va_end(arguments);
-    add_cause(events, text, false);
 }
 
 void hb_events_add_routine(struct hb_events *events, const char *format, ...)
 {
-    char text[HB_EVENT_MESSAGE];
     va_list arguments;
 
-    if (events == NULL)
-        return;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    add_cause(events, true, format, arguments);
     va_end(arguments);
-    add_cause(events, text, true);
 }
 
 bool hb_events_take_cause(struct hb_events *events, char cause[HB_EVENT_CAUSE],
@@ -200,7 +198,7 @@ void hb_events_add(struct hb_events *events, enum hb_news type, const char *pool
     vsnprintf(event->message, sizeof(event->message), format, arguments);
     va_end(arguments);
     if (types[type].is_cause)
-        add_cause(events, event->message, false);
+        hb_events_add_cause(events, "%s", event->message);
     if (events->listener != NULL)
         events->listener(events->context, event);
 }

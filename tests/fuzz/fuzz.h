@@ -95,11 +95,12 @@ static inline void save_seed(const struct seed *seed)
     }
 }
 
-/* At the end of LLVMFuzzerInitialize. With HB_FUZZ_SEEDS the target writes its seeds and ends. */
-static inline void fuzz_begin(void)
+/* What LLVMFuzzerInitialize returns: 0 when the target is ready. With HB_FUZZ_SEEDS one that is
+ * ready writes its seeds and ends. */
+static inline int fuzz_begin(int status)
 {
-    if (getenv("HB_FUZZ_SEEDS") == NULL)
-        return;
+    if (status != 0 || getenv("HB_FUZZ_SEEDS") == NULL)
+        return status;
     fuzz_seeds();
     exit(0);
 }

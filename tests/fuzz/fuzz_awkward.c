@@ -264,19 +264,13 @@ void fuzz_seeds(void)
         save_seed(&seed);
     }
 }
-#endif
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    int status = rig_open();
-
     (void)argc, (void)argv;
-#ifdef HB_LIBFUZZER
-    if (status == 0)
-        fuzz_begin();
-#endif
-    return status;
+    return fuzz_begin(rig_open());
 }
+#endif
 
 #ifndef HB_LIBFUZZER
 static void random_scripts(void **state)

@@ -182,7 +182,6 @@ void fuzz_seeds(void)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
-    fuzz_begin();
-    return 0;
+    return fuzz_begin(0);
 }
 #endif

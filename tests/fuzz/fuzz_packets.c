@@ -358,11 +358,7 @@ void fuzz_seeds(void)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    int status = rig_open();
-
     (void)argc, (void)argv;
-    if (status == 0)
-        fuzz_begin();
-    return status;
+    return fuzz_begin(rig_open());
 }
 #endif

@@ -204,7 +204,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc, (void)argv;
     make_rewrites();
-    fuzz_begin();
-    return 0;
+    return fuzz_begin(0);
 }
 #endif

@@ -3,12 +3,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <arpa/inet.h>
 #include <cmocka.h>
 
 #include "full_nat_rig.h"
 #include "nat_frames.h"
+#include "nat_handover.h"
 
 const char *source_of(uint8_t family)
 {
@@ -37,6 +40,30 @@ void publish_full(struct rig *rig, uint8_t family, uint8_t flags, uint16_t backe
         (struct hb_source_record){.family = family, .port_first = 2000, .port_last = 2999};
     inet_pton(family == 6 ? AF_INET6 : AF_INET, source_of(family), rig->source[0].address);
     publish(rig);
+}
+
+struct hb_worker *add_other_worker(struct rig *rig)
+{
+    struct hb_worker *other = aligned_alloc(64, sizeof(*other));
+    struct hb_handover *handover;
+    bool needed;
+
+    handover = hb_handover_create(2, &needed);
+    assert_non_null(handover);
+    assert_non_null(other);
+    memset(other, 0, sizeof(*other));
+    other->config.index = 1;
+    other->config.handover = handover;
+    rig->worker->config.handover = handover;
+    rig->workers = 2;
+    return other;
+}
+
+void remove_other_worker(struct rig *rig, struct hb_worker *other)
+{
+    hb_handover_destroy((struct hb_handover *)(uintptr_t)rig->worker->config.handover);
+    rig->worker->config.handover = NULL;
+    free(other);
 }
 
 bool pass(struct rig *rig, struct frame in, struct frame *out)

@@ -22,6 +22,12 @@ const char *backend_name(uint8_t family); /* of backend 1 */
 /* Backends 1 to `backends`; `flags`: HB_REWRITE_..., how they are told of the client. */
 void publish_full(struct rig *rig, uint8_t family, uint8_t flags, uint16_t backends);
 
+/* A second worker, only played: nothing of it runs, but packets are handed to it, and by it with
+ * hb_handover_give. */
+struct hb_worker *add_other_worker(struct rig *rig);
+/* With what is in the rings. */
+void remove_other_worker(struct rig *rig, struct hb_worker *other);
+
 /* Sends a frame. Whether something leaves, which then is sound; the first is in *out. */
 bool pass(struct rig *rig, struct frame in, struct frame *out);
 /* Sends one that must be dropped for this reason alone. */

@@ -396,21 +396,13 @@ static void ports_name_the_worker(void **state)
 static void answers_handed_over(void **state)
 {
     struct rig *rig = *state;
-    struct hb_worker *other = aligned_alloc(64, sizeof(*other));
-    struct hb_handover *handover;
+    struct hb_worker *other = add_other_worker(rig);
     struct frame out, in;
     uint16_t port;
     bool needed;
 
     assert_null(hb_handover_create(1, &needed));
     assert_false(needed);
-    handover = hb_handover_create(2, &needed);
-    assert_non_null(handover);
-    memset(other, 0, sizeof(*other));
-    other->config.index = 1;
-    other->config.handover = handover;
-    rig->worker->config.handover = handover;
-    rig->workers = 2;
     publish_full(rig, 4, 0, 1);
     assert_true(pass(rig, segment(4, false, 40000, SYN, 1, 0, 0), &out));
     port = (uint16_t)get16(&out, L4_OF_4);
@@ -436,9 +428,7 @@ static void answers_handed_over(void **state)
         assert_false(hb_handover_give(other, 2, one));
         rte_pktmbuf_free(one);
     }
-    rig->worker->config.handover = NULL;
-    hb_handover_destroy(handover); /* with what is in it: the teardown counts */
-    free(other);
+    remove_other_worker(rig, other);
 }
 
 #define CLIENTS 40

@@ -225,20 +225,11 @@ static void bounded(void **state)
 static void of_another_worker(void **state)
 {
     struct rig *rig = *state;
-    struct hb_worker *other = aligned_alloc(64, sizeof(*other));
-    struct hb_handover *handover;
+    struct hb_worker *other = add_other_worker(rig);
     struct frame answer, want, one;
     uint8_t seen[PARTS];
     uint32_t port;
-    bool needed;
 
-    handover = hb_handover_create(2, &needed);
-    assert_non_null(handover);
-    memset(other, 0, sizeof(*other));
-    other->config.index = 1;
-    other->config.handover = handover;
-    rig->worker->config.handover = handover;
-    rig->workers = 2;
     publish_full(rig, 4, 0, 1);
     port = open_session(rig, 4);
     answer = answer_of(4, port + 1, 1200); /* the other's */
@@ -258,9 +249,7 @@ static void of_another_worker(void **state)
     turn(rig);
     assert_int_equal(take_parts(rig, &want, 10, seen), PARTS);
     assert_int_equal(counters(rig)->nat_handovers, PARTS);
-    rig->worker->config.handover = NULL;
-    hb_handover_destroy(handover);
-    free(other);
+    remove_other_worker(rig, other);
 }
 
 int main(void)
